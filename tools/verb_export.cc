@@ -56,24 +56,27 @@ int run_to_huggingface(const cli::Options& opts, const Console& console) {
 
 static int run_export(const cli::Options& opts, const Console& console) {
   if (opts.str("to") == "huggingface") return run_to_huggingface(opts, console);
-  const std::string model = opts.str("model"), out = opts.str("out"), which = opts.str("export_weights");
+  const std::string model = opts.str("model"), out = export_target(opts.str("out")), which = opts.str("export_weights");
   const bool raw = opts.flag("export_raw_rows");
+  std::string written = out;
   if (raw && opts.str("export_precision") != "fp32")
     fail(Exit::usage, "E_USAGE", "--export_raw_rows true is for --export_precision fp32", "leave one of them out");
   if (is_run_folder(model)) {
     refuse_plan(opts);
-    print_export(export_run(model, which, spec_of(opts).output.export_types(), out, console.log()), which);
+    const ExportedRun done = export_run(model, which, spec_of(opts).output.export_types(), out, console.log());
+    print_export(done, which);
+    written = done.written;
     if (raw) {
-      RunSpec written = spec_of(opts);
-      written.model.model = out;
-      written.output.export_precision = RunSpec().output.export_precision;  // keeps the file's types
-      export_file(written, out, console.log());
+      RunSpec exported = spec_of(opts);
+      exported.model.model = out;
+      exported.output.export_precision = RunSpec().output.export_precision;  // keeps the file's types
+      export_file(exported, out, console.log());
     }
   } else {
     refuse_choice(opts, which);
     export_file(spec_of(opts), out, console.log());
   }
-  std::cout << out << '\n';
+  std::cout << written << '\n';
   return 0;
 }
 

@@ -85,6 +85,7 @@ class PeftBuilder {
     PeftAdapter out;
     out.base = names_.base;
     if (names_.start) out = without_modules(*names_.start);
+    if (out.base.empty()) out.base = names_.base;
     out.rslora = rslora();
     out.dora = adapters_.front().magnitude >= 0;
     for (const auto& [name, module] : modules_) out.modules.push_back(combined(name, module));

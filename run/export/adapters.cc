@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/json_nesting.h"
 #include "importer/adapter/trained.h"
+#include "run/folder/run_files.h"
 #include "run/spec/output.h"
 
 namespace amp {
@@ -29,6 +30,20 @@ std::string type_in(const fs::path& folder) {
     if (const auto it = j.is_object() ? j.find("model") : j.end(); it != j.end()) return text_of(*it, "type");
   }
   return path_exists(hub) ? text_of(parse_json(read_file(hub).text()), "model_type") : std::string();
+}
+
+// Returns the name of the base for PEFT: what config.json says where the checkpoint was from, else the folder's name if
+// the folder is a language model's, else that of the file.
+std::string name_of_base(const std::string& file) {
+  const fs::path path = fs::absolute(file).lexically_normal(), folder = path.parent_path();
+  const std::string hub = (folder / "config.json").string();
+  const bool configured = path_exists(hub);
+  if (configured) {
+    if (const std::string name = text_of(parse_json(read_file(hub).text()), "_name_or_path"); !name.empty())
+      return name;
+  }
+  const bool named = configured || path_exists((folder / "genai_config.json").string());
+  return named && folder.has_filename() ? folder.filename().string() : path.stem().string();
 }
 
 std::set<int> adapted_weights(const Trainable& t) {
@@ -69,13 +84,13 @@ WrittenModel export_adapters(const OutputSpec& output, const PreparedModel& read
   WrittenModel out{writes_model(output, t) ? path : base, ""};
   if (t.lora.empty()) return out;
   const TrainedValues values = values_by_index(tensors);
-  const fs::path folder = fs::path(path).parent_path();
   const bool slots = output.exports_lora("slots");
   if (output.exports_lora("peft")) {
     PeftNames names;
     names.start = t.start.get();
     names.model_type = type_in(fs::path(base).parent_path());
-    out.adapter = folder.empty() ? std::string(".") : folder.string();
+    names.base = name_of_base(base);
+    out.adapter = peft_folder_of(path);
     PeftAdapter adapter = peft_values(t.lora, t.sites, values, names);
     adapter.base_sum = t.base_sum;
     // PEFT chooses the class of the model by it.
@@ -90,7 +105,7 @@ WrittenModel export_adapters(const OutputSpec& output, const PreparedModel& read
     write_onnx_adapter(out.adapter, adapter);
   }
   if (slots) {
-    FileWriter file((folder / "slots.json").string());
+    FileWriter file(slots_file(path));
     file.write(slots_json(slots_of(t)));
     file.commit();
   }

@@ -22,8 +22,8 @@ struct WrittenModel {
 };
 
 // Writes what `lora_export` names besides the model at `path`, which need not exist: "<path without
-// .onnx>.onnx_adapter", and in its folder slots.json, adapter_config.json and adapter_model.safetensors. tensors: all
-// parameters of the session. base: the file that was imported.
+// .onnx>.onnx_adapter", slots_file() and the folder peft_folder_of() (run/folder/run_files.h). tensors: all parameters
+// of the session. base: the file that was imported.
 WrittenModel export_adapters(const OutputSpec& output, const PreparedModel& ready,
                              const std::vector<TrainedTensor>& tensors, const std::string& base,
                              const std::string& path);

@@ -11,6 +11,7 @@
 #include "precision/safety.h"
 #include "run/export/raw_rows.h"
 #include "run/export/weights.h"
+#include "run/folder/run_files.h"
 #include "run/model/build.h"
 #include "run/model/fixed_inputs.h"
 #include "run/prepare/averages.h"
@@ -98,6 +99,7 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   ExportedRun done;
   done.step = checkpoint.step;
   done.model = spec.model.model;
+  done.written = writes_model(spec.output, ready.trainable) ? out : written.adapter;
   if (!spec.output.verify_export) return done;
   const ExportReference reference = export_reference(session, ready.objective.losses, record.batch);
   held.reset();  // frees memory for the exported file's session
@@ -113,6 +115,19 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
 
 }  // namespace
 
+std::string export_target(const std::string& out) {
+  if (!is_dir(out) && !out.ends_with('/')) return out;
+  const std::filesystem::path folder(out);
+  for (const char* name : kModelFiles) {
+    if (!path_exists((folder / name).string())) continue;
+    fail(Exit::usage, "E_OUTPUT_FOREIGN",
+         cat("the folder `out` '", printable(out), "' has ", name, " already, which the export would replace"),
+         "choose another folder for each export, or name the file: `out` FOLDER/NAME.onnx keeps exports of different "
+         "names apart");
+  }
+  return (folder / "model.onnx").string();
+}
+
 ExportedRun export_run(const std::string& folder, const std::string& weights, const std::string& precision,
                        const std::string& out, const Log& log) {
   finish_interrupted(folder);
@@ -124,7 +139,7 @@ ExportedRun export_run(const std::string& folder, const std::string& weights, co
       record.spec.output.export_precision = precision;
     }
     record.spec.device.device = "cpu";
-    return export_record(record, folder, weights, out, log);
+    return export_record(record, folder, weights, export_target(out), log);
   } catch (Error& e) {
     throw e.at(cat("in run '", printable(folder), "'"));
   }
@@ -135,16 +150,21 @@ ExportedRun export_checkpoint(const std::string& run, const std::string& weights
   namespace fs = std::filesystem;
   const fs::path target = fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path();
   const std::string between = (target.parent_path() / cat(".", target.filename().string(), ".onnx")).string();
-  struct Removed {  // removes the intermediate file also after an exception
+  struct Removed {  // removes the intermediate files also after an exception
     const std::string& path;
-    ~Removed() { remove_quietly(path.c_str()); }
+    const std::string adapter = std::filesystem::path(path).replace_extension(".onnx_adapter").string(),
+                      slots = slots_file(path), peft = peft_folder_of(path);
+    ~Removed() {
+      for (const std::string* p : {&path, &adapter, &slots, &peft}) remove_quietly(p->c_str());
+    }
   } const removed{between};
   const ExportedRun done = export_run(run, weights, "file", between, log);
   write_checkpoint(between, folder, log, fs::absolute(done.model).parent_path().string());
   return done;
 }
 
-void export_file(const RunSpec& spec, const std::string& out, const Log& log) {
+void export_file(const RunSpec& spec, const std::string& target, const Log& log) {
+  const std::string out = export_target(target);
   const Imported model = open_model(spec, Job::write, log);
   ExportOptions e;
   e.precision = spec.output.export_types();

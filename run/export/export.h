@@ -11,11 +11,17 @@ namespace amp {
 struct RunSpec;
 
 struct ExportedRun {
-  int64_t step = 0;   // step of the exported weights
-  std::string model;  // the run's original model file
+  int64_t step = 0;     // step of the exported weights
+  std::string model;    // the run's original model file
+  std::string written;  // the exported model file; that of the adapter, or PEFT's folder, if no model was written
   // Largest difference between the outputs of the file and of the trained graph, on rows of the run's data.
   std::optional<double> difference;
 };
+
+// Returns the model file that `out` names: an existing folder, or a path that ends in a slash, gets "model.onnx" and
+// the files of adapters as a run's folder does. Throws E_OUTPUT_FOREIGN (Exit::usage) if the folder has one of these
+// files, because it would get the names of another export.
+std::string export_target(const std::string& out);
 
 // Writes the model of a run from the run's folder and its original model file. The run may be finished, stopped or in
 // progress. weights: last, best, ema, ema:DECAY. precision: fp32, fp16, mixed, file.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -29,6 +30,8 @@ bool is_link(const std::string& path) {
   struct stat s;
   return ::lstat(path.c_str(), &s) == 0 && S_ISLNK(s.st_mode);
 }
+
+bool has_usual_name(const std::filesystem::path& model) { return model.stem() == "model"; }
 
 bool is_model_file(const std::string& name) {
   return std::find(kModelFiles.begin(), kModelFiles.end(), name) != kModelFiles.end();
@@ -84,6 +87,19 @@ std::string doubt(const std::string& folder, const std::string& name, const std:
   return "";
 }
 }  // namespace
+
+std::string slots_file(const std::string& model) {
+  const std::filesystem::path path(model);
+  const std::string name = has_usual_name(path) ? "slots.json" : path.stem().string() + ".slots.json";
+  return (path.parent_path() / name).string();
+}
+
+std::string peft_folder_of(const std::string& model) {
+  const std::filesystem::path path(model), folder = path.parent_path();
+  if (has_usual_name(path)) return folder.empty() ? "." : folder.string();
+  const bool taken = path.extension().empty();  // by the model
+  return (folder / (path.stem().string() + (taken ? ".peft" : ""))).string();
+}
 
 std::vector<std::string> run_file_names(const std::string& folder) {
   std::vector<std::string> out(kRunFiles.begin(), kRunFiles.end());

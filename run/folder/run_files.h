@@ -55,6 +55,10 @@ inline constexpr std::array kModelFiles = {"model.onnx",          "model.onnx.da
                                            "adapter_config.json", "adapter_model.safetensors"};
 std::vector<std::string> run_file_names(const std::string& folder);  // kRunFiles and the existing event files
 inline constexpr const char* kRecordFile = ".run-files.json";
+// Files of adapters beside an exported model: slots.json and PEFT's in the folder of "model.onnx", as a run has them.
+// Other names of the model keep adapters apart: "x.slots.json" and the folder "x" for "x.onnx".
+std::string slots_file(const std::string& model);
+std::string peft_folder_of(const std::string& model);
 inline constexpr const char* kMoveFile = ".move.json";  // a recorded move (run/folder/output_folder.h)
 
 // Returns the run's paths in a folder, relative to it: existing files of kRunFiles and event files that the record

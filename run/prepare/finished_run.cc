@@ -69,7 +69,7 @@ bool exports(const std::string& folder, std::initializer_list<const char*> forms
 // Returns the adapter that was exported with a base with slots, beside it; empty: none.
 std::string adapter_beside(const std::string& model) {
   const std::string adapter = fs::path(model).replace_extension(".onnx_adapter").string();
-  return path_exists(adapter) && path_exists(folder_of(model) + "/slots.json") ? adapter : std::string();
+  return path_exists(adapter) && path_exists(slots_file(model)) ? adapter : std::string();
 }
 
 // Chooses the adapter of a run that exported slots, if its folder is named. The file alone may be meant as the base.

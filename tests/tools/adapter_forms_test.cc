@@ -240,3 +240,68 @@ TEST_CASE("an adapter of a tied head fits the head and not the embedding, in eac
   }
   CHECK_THAT(loss_of(f / "slots"), Catch::Matchers::WithinRel(trained, 1e-6));
 }
+
+TEST_CASE("exports of several adapters keep their files apart") {
+  const TempDir f;
+  const std::string base = test_data("llm/llama-int4"), forms = "slots,peft";
+  for (const char* rank : {"1", "2"}) {
+    const std::string run = f / rank;
+    REQUIRE(train(base, run, {"--lora", std::string("r=") + rank, "--lora_export", forms, "--max_steps", "1"}).code ==
+            0);
+    // By names of files: each has its own PEFT folder.
+    const std::string name = std::string("out/r") + rank;
+    REQUIRE(run_verb({"export", run, "--out", f / (name + ".onnx")}).code == 0);
+    CHECK(bytes_of(f / (name + ".onnx_adapter")) == bytes_of(run + "/model.onnx_adapter"));
+    CHECK(bytes_of(f / (name + ".slots.json")) == bytes_of(run + "/slots.json"));
+  }
+  for (const std::string rank : {"1", "2"}) {
+    for (const std::string file : {"adapter_config.json", "adapter_model.safetensors"})
+      CHECK(bytes_of(f / ("out/r" + rank + "/" + file)) == bytes_of(f / (rank + "/" + file)));
+    // The file with slots is recognized under its name.
+    const Said said = run_verb({"eval", f / ("out/r" + rank + ".onnx"), "--val",
+                                test_data("surgery/llm/lora.safetensors"), "--loss", "causal_lm", "--threads", "1"});
+    CHECK(said.err.find("r" + rank + ".onnx_adapter") != std::string::npos);
+  }
+  // A folder gets the names of a run's folder, and only once.
+  const std::string folder = f / "folder";
+  fs::create_directory(folder);
+  const std::string out = GENERATE(false, true) ? folder : folder + "/";
+  REQUIRE(run_verb({"export", f / "1", "--out", out}).code == 0);
+  for (const std::string file : {"model.onnx", "slots.json", "model.onnx_adapter", "adapter_model.safetensors"}) {
+    INFO(file);
+    CHECK(bytes_of(folder + "/" + file) == bytes_of(f / ("1/" + file)));
+  }
+  const Said refused = run_verb({"export", f / "2", "--out", out});
+  CHECK(refused.code == 2);
+  CHECK(refused.id == "E_OUTPUT_FOREIGN");
+  CHECK(bytes_of(folder + "/adapter_model.safetensors") == bytes_of(f / "1/adapter_model.safetensors"));
+  CHECK(run_verb({"export", base, "--out", out}).id == "E_OUTPUT_FOREIGN");
+}
+
+TEST_CASE("a PEFT folder names its base") {
+  const TempDir f;
+  const auto name_in = [](const std::string& folder) {
+    return nlohmann::json::parse(bytes_of(folder + "/adapter_config.json"))["base_model_name_or_path"];
+  };
+  const auto exported = [&](const std::string& model, const std::string& out) {
+    REQUIRE(train(model, f / out, {"--lora", "r=1", "--lora_export", "peft", "--max_steps", "1"}).code == 0);
+    return name_in(f / out);
+  };
+  const std::string base = f / "my-llama";
+  fs::copy(test_data("llm/llama-int4"), base);
+  CHECK(exported(base, "a") == "my-llama");
+  CHECK(exported(base + "/model.onnx", "b") == "my-llama");
+  write_bytes(base + "/config.json", R"({"model_type": "llama", "_name_or_path": "org/llama"})");
+  CHECK(exported(base, "c") == "org/llama");
+  // A file alone.
+  fs::create_directory(f / "files");
+  fs::copy(base + "/model.onnx", f / "files/small.onnx");
+  fs::copy(base + "/model.onnx.data", f / "files/model.onnx.data");
+  CHECK(exported(f / "files/small.onnx", "d") == "small");
+  // Training that began with a folder keeps the name that the user gave it.
+  nlohmann::json config = nlohmann::json::parse(bytes_of(f / "c/adapter_config.json"));
+  config["base_model_name_or_path"] = "mine";
+  write_bytes(f / "c/adapter_config.json", config.dump());
+  REQUIRE(train(base, f / "e", {"--adapter", f / "c", "--lora_export", "peft", "--max_steps", "1"}).code == 0);
+  CHECK(name_in(f / "e") == "mine");
+}

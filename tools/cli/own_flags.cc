@@ -133,7 +133,8 @@ std::vector<OwnFlag> own_flags() {
           Verb::convert, Verb::report),
        {.name = "out",
         .initial = text,
-        .help = "File to write. For convert of a model and export --to huggingface: the checkpoint's folder; for "
+        .help = "File to write; export also takes a folder. For convert of a model and export --to huggingface: the "
+                "checkpoint's folder; for "
                 "report: a page, or the metrics as .csv. eval and plan print their result without it.",
         .metavar = "FILE",
         .other_names = {"output_path"}},
