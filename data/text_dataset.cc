@@ -92,7 +92,8 @@ class TextDataset final : public Dataset {
   void check_token_range(const std::string& input, int64_t rows) const override;
 
   void check_label_range(int64_t classes, int64_t) const override {
-    if (options_.labels == LabelForm::spans || options_.labels == LabelForm::ids) return;
+    if (options_.labels == LabelForm::ids) return check_label_ids(classes);
+    if (options_.labels == LabelForm::spans) return;
     for (int64_t sample = 0; sample < size(); ++sample) {
       const auto s = static_cast<size_t>(sample);
       if (!labeled_ && s >= classes_.size()) return;
@@ -109,6 +110,19 @@ class TextDataset final : public Dataset {
   }
 
  private:
+  // Fails if a label, which is a token's id, has no logit.
+  void check_label_ids(int64_t logits) const {
+    for (size_t s = 0; s < texts_.size(); ++s) {
+      int32_t largest = -1;
+      for (const int32_t id : texts_.labels(s)) largest = std::max(largest, id);
+      if (largest < logits) continue;
+      fail(Exit::data, "E_DATA_TOKEN_RANGE",
+           cat(where(static_cast<int64_t>(s) / sides_), ": the token ", largest,
+               " is a label, the model has logits of ", logits, " tokens"),
+           "the tokenizer's vocabulary does not match the model");
+    }
+  }
+
   TextRole role_of(const InputSpec& input) const {
     const bool prefixed = input.name.starts_with(options_.input_prefix);
     const auto role = text_role(prefixed ? input.name.substr(options_.input_prefix.size()) : input.name);

@@ -22,32 +22,13 @@
 #include "run/data/features.h"
 #include "run/data/images.h"
 #include "run/data/language_data.h"
+#include "run/data/token_tables.h"
 #include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/losses/loss.h"
 #include "trainer/tasks/task_rule.h"
 
 namespace amp {
-
-namespace {
-
-// Returns the number of rows of the embedding table that an input's ids index, directly or through views (nodes that
-// only change the shape), or 0 if there is none. If they index several tables, returns the smallest number.
-int64_t table_rows(const SourceGraph& g, int input) {
-  int64_t rows = 0;
-  std::set<int> ids = {input};
-  for (const SourceNode& n : g.nodes) {  // topological order: a view precedes its readers
-    const bool view = !n.inputs.empty() && ids.count(n.inputs[0]) && is_plain_view(n, false);
-    if (view) ids.insert(n.outputs.begin(), n.outputs.end());
-    if (n.op != "Gather" || n.inputs.size() < 2 || !ids.count(n.inputs[1]) || n.inputs[0] < 0) continue;
-    const SourceValue& t = g.values[static_cast<size_t>(n.inputs[0])];
-    if (!t.data || t.data.rank() != 2) continue;
-    rows = rows ? std::min(rows, t.data.dims()[0]) : t.data.dims()[0];
-  }
-  return rows;
-}
-
-}  // namespace
 
 static const char* const kNoLabel =
     "name the label's column with `label_column`, by its number from 0 where the file has no header; a word and its "
@@ -95,28 +76,12 @@ DataLabels read_labels(const RunSpec& spec, const std::string& path, Task task, 
   return {training ? find_classes(table, *spec.data.label_column) : distinct_labels(table, *spec.data.label_column)};
 }
 
-void check_vocabulary(const RunSpec& spec, const SourceGraph& graph, const std::vector<int>& inputs, const Log& log) {
-  const std::string path = tokenizer_path(spec);
-  const int64_t size = path.empty() ? 0 : open_tokenizer(path, tokenizer_options(spec.data.text))->size();
-  for (const int v : inputs) {
-    const std::string& name = graph.values[static_cast<size_t>(v)].name;
-    const int64_t rows = text_role(name) == TextRole::ids && size > 0 ? table_rows(graph, v) : 0;
-    if (rows == 0 || rows == size) continue;
-    const std::string fact = cat("the vocabulary '", path, "' has ", size, " tokens, the table that '", printable(name),
-                                 "' looks up has ", rows, " rows");
-    if (size > rows)
-      fail(Exit::data, "E_VOCAB_SIZE", fact, "give the vocabulary of the model's own tokenizer with `vocab`");
-    const bool padded = rows % 64 == 0 && rows - size < 128;
-    if (!padded) log.warning(cat("W_VOCAB_SIZE: ", fact, ": is it the model's own?"));
-  }
-}
-
 namespace {
 
 // Fails if a token id is not smaller than the number of rows of the table that it indexes.
 void check_tokens(const Dataset& data, const SourceGraph& graph, const DataNeeds& needs) {
   for (const int v : needs.inputs) {
-    if (const int64_t rows = table_rows(graph, v))
+    if (const int64_t rows = token_table_rows(graph, v))
       data.check_token_range(graph.values[static_cast<size_t>(v)].name, rows);
   }
 }

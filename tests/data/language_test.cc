@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/reader.h"
+#include "tests/errors.h"
 #include "tests/support.h"
 
 using namespace amp;
@@ -299,6 +300,9 @@ TEST_CASE("texts in one sequence have positions and a mask of their own") {
                                          {"position_ids", DType::i64, Dims{-1, -1}},
                                          {"attention_mask", DType::boolean, Dims{-1, 1, -1, -1}}};
   const auto data = make_labeled_dataset({text_of({1, 2, 3}), packed}, {"t"}, tokenizer(), inputs, options);
+  data->check_label_range(15);
+  test::expect_error("E_DATA_TOKEN_RANGE", "the token 14 is a label, the model has logits of 14 tokens",
+                     [&] { data->check_label_range(14); });
   const std::vector<int64_t> both = {0, 1};
   const Batch b = data->batch(both);
   CHECK(b.inputs.at("position_ids").to_ints() == Ints{0, 1, 2, 3, 4, 5, 0, 1, 0, 1, 2, 5});
