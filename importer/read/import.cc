@@ -28,6 +28,7 @@
 #include "importer/read/external.h"
 #include "importer/read/load.h"
 #include "importer/read/tensor.h"
+#include "importer/surgery/inference_inputs.h"
 #include "importer/surgery/pasts.h"
 #include "importer/surgery/zip_map.h"
 
@@ -147,6 +148,15 @@ void inspect(const SourceGraph& g, std::vector<std::string>& notes) {
   }
 }
 
+// Records where each value is stored, for export, before surgery adds values.
+void record_places(ModelDoc& doc, Built& built) {
+  doc.slot_of = std::move(built.slot_of);
+  doc.visible = std::move(built.visible);
+  for (const SourceValue& v : built.graph.values) doc.names.push_back(v.name);
+  for (SourceNode& n : built.graph.nodes) n.place = n.place == Place::training ? Place::training : Place::file;
+  doc.values = static_cast<int>(built.graph.values.size());
+}
+
 }  // namespace
 
 Imported import_model(const std::string& path, const ImportOptions& options) {
@@ -163,6 +173,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     SourceGraph& g = built.graph;
     // Mark quantizers and estimators first: they determine through which inputs gradients pass.
     if (options.train_quantized) add_float_masters(built);
+    const bool counted = count_positions(built, options.past);
     find_quantizers(built);
     find_dynamic_scales(g);
     read_before_zip_maps(built);
@@ -170,7 +181,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     // Find the weights, then apply names, flags and ties, which all refer to parameters.
     const ExporterRecord record = read_exporter_record(built, doc);
     out.verdicts = discover_parameters(g, record);
-    std::tie(doc.caches, out.caches) = empty_pasts(built, options.past);
+    std::tie(doc.caches, out.caches) = empty_pasts(built, options.past, !counted);
     name_parameters(g, built.scopes);
     apply_trainable(g, options.trainable, out.verdicts);
     if (options.tie_weights_auto) {
@@ -195,12 +206,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     if (options.gradient_stops) {
       for (std::string& line : gradient_stops(g)) out.notes.push_back(std::move(line));
     }
-    // Record where each value is stored, for export, before surgery adds values.
-    doc.slot_of = std::move(built.slot_of);
-    doc.visible = std::move(built.visible);
-    for (const SourceValue& v : g.values) doc.names.push_back(v.name);
-    for (SourceNode& n : g.nodes) n.place = n.place == Place::training ? Place::training : Place::file;
-    doc.values = static_cast<int>(g.values.size());
+    record_places(doc, built);
     out.slots = take_slots(g);
     take_large(doc, g);
     out.graph = std::move(g);

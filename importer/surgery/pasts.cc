@@ -9,6 +9,7 @@
 
 #include "base/cat.h"
 #include "base/text.h"
+#include "importer/surgery/inference_inputs.h"
 
 namespace amp {
 
@@ -71,7 +72,8 @@ class EmptyPasts {
   EmptyPasts(Built& built, const PastOptions& options)
       : g_(built.graph), options_(options), consumers_(g_.consumers()), notes_(built.notes) {}
 
-  Emptied run() {
+  Emptied run(bool usable) {
+    usable_ = usable;
     const std::vector<int> inputs = g_.inputs;
     for (const int v : inputs) {
       if (is_float(g_.value(v).dtype))
@@ -204,7 +206,7 @@ class EmptyPasts {
       return true;
     });
     const bool number = x.dims.empty() || (x.dims.size() == 1 && x.dims[0].value == 1);
-    if (!unread && !(number && fixed_number(x.name))) return;
+    if (!unread && (!number || !fixed_number(x.name) || chooses_graph(g_, consumers_, v))) return;
     x.kind = SourceKind::constant;
     x.data = HostTensor::zeros(x.dtype, Dims(x.dims.size(), 1));
     gone_.insert(v);
@@ -263,12 +265,22 @@ class EmptyPasts {
     });
   }
 
-  void report() {
-    if (!pasts_.empty())
-      notes_.push_back(cat("the caches of a past (", pasts_.size(), " inputs: ", some(pasts_),
-                           ") are empty, as in training on whole sequences; ", caches_.size(),
+  void report_pasts() {
+    if (pasts_.empty()) return;
+    const std::string empty = cat("the caches of a past (", pasts_.size(), " inputs: ", some(pasts_), ") are empty");
+    if (!options_.generates) {
+      notes_.push_back(cat(empty, ", as in training on whole sequences; ", caches_.size(),
                            " caches that the model returns are left out (`past` data: the data feed them)"));
-    if (!unread_.empty())
+    } else if (!usable_) {
+      notes_.push_back(
+          cat(empty, ", because the graph cannot be computed with them: each token computes the whole text"));
+    }
+  }
+
+  void report() {
+    report_pasts();
+    // Generation with the caches feeds these lengths.
+    if (!unread_.empty() && !(options_.generates && usable_))
       notes_.push_back(cat("causal attention without a past does not read ", some(unread_), ": not fed"));
     if (!numbers_.empty()) notes_.push_back(cat(some(numbers_), numbers_.size() > 1 ? " are 0" : " is 0"));
     std::vector<std::string> missed;
@@ -292,8 +304,8 @@ class EmptyPasts {
 
 }  // namespace
 
-std::pair<std::vector<std::string>, DecoderCaches> empty_pasts(Built& built, const PastOptions& options) {
-  return options.empty ? EmptyPasts(built, options).run() : Emptied();
+std::pair<std::vector<std::string>, DecoderCaches> empty_pasts(Built& built, const PastOptions& options, bool usable) {
+  return options.empty ? EmptyPasts(built, options).run(usable) : Emptied();
 }
 
 }  // namespace amp

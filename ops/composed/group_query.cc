@@ -99,8 +99,9 @@ ValueId attend_one(const Lowering& l, ValueId q, ValueId k, ValueId v, double sc
 // sin, position_ids, attention_bias, head_sink, k_scale, v_scale, q_norm_weight, k_norm_weight.
 void lower_group_query(Lowering& l) {
   Builder& b = l.b;
+  const bool integers = (l.has(3) && !is_float(b.dtype(l.in(3)))) || (l.has(4) && !is_float(b.dtype(l.in(4))));
+  if (l.has(12) || l.has(13) || integers) l.unsupported("a quantized cache");
   const int64_t past = past_positions(l);
-  if (l.has(12) || l.has(13)) l.unsupported("a quantized cache");
   const int64_t heads = l.attrs.i("num_heads", 0), kv = l.attrs.i("kv_num_heads", 0);
   if (heads <= 0 || kv <= 0 || heads % kv != 0)
     fail(Exit::model, "E_ATTR", cat("GroupQueryAttention with ", heads, " and ", kv, " heads"));

@@ -130,6 +130,8 @@ Generator::Generator(const RunSpec& given, const std::vector<std::string>& promp
   const PrecisionPlan plan = choose_plan(spec.precision, Job::generate, g, log);
   const SessionOptions how = session_options(spec, Job::generate, plan, log);
   DecoderCaches caches = seq2seq_ || !options.use_cache ? DecoderCaches() : model_.imported.caches;
+  if (seq2seq_ && !model_.imported.caches.parts.empty())
+    log.note("caches of keys and values are empty: each token of an encoder-decoder model computes the whole target");
   Tensors empty = empty_caches(g, caches);
   feed_caches(g, caches);
   session_ = std::make_unique<Session>(g, how);

@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "importer/discover/describe.h"
 #include "importer/surgery/edit.h"
+#include "importer/surgery/inference_inputs.h"
 #include "models/architecture.h"
 #include "run/data/derived_inputs.h"
 #include "run/model/adapters.h"
@@ -88,7 +89,9 @@ Imported open_model(const RunSpec& spec, Job job, const Log& log) {
   }
   const std::string file = model_file(spec.model.model, log);
   o.past = past_options(spec.model, file);
+  o.past.generates = job == Job::generate;
   Imported m = import_model(file, o);
+  if (job != Job::write) refuse_inference_inputs(m.graph, o.past);
   for (const std::string& note : m.notes) log.note(note);
   if (job == Job::train) note_doubts(m, log);
   if (job == Job::evaluate || job == Job::predict || job == Job::generate)

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "importer/discover/output_activation.h"
+#include "importer/surgery/inference_inputs.h"
 #include "run/data/data.h"
 #include "run/model/decoder_folder.h"
 #include "run/model/fixed_shapes.h"
@@ -191,6 +192,7 @@ std::unique_ptr<OpenTeacher> open_teacher(const RunSpec& spec, const Losses& los
   ImportOptions options;
   options.past = past_options(spec.model, file);
   t->model = import_model(file, options);
+  refuse_inference_inputs(t->model.graph, options.past);
   SourceGraph& g = t->model.graph;
   require_known_operators(g, g.outputs);
   fix_shapes(g, g.outputs);

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string kFolders = "tests/data/llm/";
-const std::string kNoCache = "no key/value cache is used";
+const std::string kNoCache = "no key/value cache is used", kCached = "each token computes only its position";
 
 // Copies a folder, with the tokenizer of llama-int4, whose vocabulary all folders share.
 std::string copied(const TempDir& f, const std::string& folder) {
@@ -63,6 +63,9 @@ TEST_CASE("tokens with a cache equal those of whole texts", "[llm]") {
   words.insert(words.end(), {"--use_cache", "false"});
   const Generated without = generated(model, words);
   CHECK_THAT(with.err, !ContainsSubstring(kNoCache));
+  CHECK_THAT(with.err, ContainsSubstring(kCached));
+  CHECK_THAT(with.err, !ContainsSubstring("are empty"));
+  CHECK_THAT(without.err, !ContainsSubstring(kCached));
   REQUIRE(with.texts.size() == 2);
   REQUIRE(without.texts.size() == 2);
   for (size_t i = 0; i < 2; ++i) CHECK(with.texts[i]["ids"] == without.texts[i]["ids"]);
@@ -96,6 +99,7 @@ TEST_CASE("a graph whose attention sees unused positions of a cache computes who
   });
   const Generated with = generated(model, {"--prompt", "This", "--max_new_tokens", "12"});
   CHECK_THAT(with.err, ContainsSubstring(kNoCache));
+  CHECK_THAT(with.err, !ContainsSubstring(kCached));
   CHECK(with.texts[0]["ids"] ==
         generated(model, {"--prompt", "This", "--max_new_tokens", "12", "--use_cache", "false"}).texts[0]["ids"]);
 }

@@ -223,6 +223,136 @@ TEST_CASE("folders of decoders that cannot be trained say why", "[llm]") {
   }
 }
 
+namespace {
+
+// Adds the input cache_position, whose positions replace those of the graph's position_ids.
+void count_by_cache_position(onnx::GraphProto& g, const std::string& symbol, int type) {
+  auto* const input = g.add_input();
+  input->set_name("cache_position");
+  auto* const tensor = input->mutable_type()->mutable_tensor_type();
+  tensor->set_elem_type(type);
+  tensor->mutable_shape()->add_dim()->set_dim_param(symbol);
+  for (auto& n : *g.mutable_node()) {
+    for (auto& x : *n.mutable_input()) {
+      if (x == "position_ids") x = "positions";
+    }
+  }
+  const auto node = [&](const char* op, const std::vector<std::string>& in, const char* out) {
+    auto* const n = g.add_node();
+    n->set_op_type(op);
+    n->set_name(out);
+    for (const std::string& x : in) n->add_input(x);
+    n->add_output(out);
+    return n;
+  };
+  auto* const to = node("Cast", {"cache_position"}, "positions_int64")->add_attribute();
+  to->set_name("to");
+  to->set_type(onnx::AttributeProto::INT);
+  to->set_i(onnx::TensorProto::INT64);
+  auto* const axes = g.add_initializer();
+  axes->set_name("first_axis");
+  axes->set_data_type(onnx::TensorProto::INT64);
+  axes->add_dims(1);
+  axes->add_int64_data(0);
+  node("Unsqueeze", {"positions_int64", "first_axis"}, "positions");
+}
+
+}  // namespace
+
+TEST_CASE("cache_position counts the positions of a whole sequence", "[llm]") {
+  const auto [symbol, type] = GENERATE(std::pair("sequence_length", onnx::TensorProto::INT64),
+                                       std::pair("another_name", onnx::TensorProto::INT32));
+  INFO(symbol);
+  const TempDir f;
+  const std::string folder = f / "counted";
+  copy_folder("optimum-llama", folder);
+  change(folder, [&, symbol = symbol, type = type](onnx::GraphProto& g) { count_by_cache_position(g, symbol, type); });
+  write_batch(kFolders + "optimum-llama", f / "batch.safetensors");
+  write_batch(kFolders + "optimum-llama", f / "without.safetensors", "position_ids");
+  const auto loss = [&](const std::string& model, const std::string& batch) {
+    const Said s = must_run({"eval", model, "--val", f / batch, "--loss", "causal_lm", "--threads", "1"});
+    CHECK((s.err.find("'cache_position' counts the positions") != std::string::npos) == (model == folder));
+    return loss_in(s);
+  };
+  CHECK(loss(folder, "without.safetensors") == loss(kFolders + "optimum-llama", "batch.safetensors"));
+  // Generation computes whole texts, with the tokens of the original.
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+    fs::copy(kFolders + "llama-int4/" + file, folder + "/" + file);
+  const Said said = must_run({"generate", folder, "--prompt", "This", "--max_new_tokens", "9"});
+  CHECK_THAT(said.err, ContainsSubstring("each token computes the whole text"));
+  CHECK(said.out == must_run({"generate", kFolders + "optimum-llama", "--tokenizer", kFolders + "llama-int4",
+                              "--prompt", "This", "--max_new_tokens", "9"})
+                        .out);
+  // The exported file has the input.
+  must_run({"train", folder, "--train", f / "without.safetensors", "--loss", "causal_lm", "--max_steps", "1",
+            "--output_dir", f / "run", "--threads", "1"});
+  onnx::ModelProto m;
+  REQUIRE(m.ParseFromString(bytes_of(f / "run/model.onnx")));
+  const auto& inputs = m.graph().input();
+  CHECK(std::any_of(inputs.begin(), inputs.end(), [](const auto& i) { return i.name() == "cache_position"; }));
+}
+
+TEST_CASE("inputs for inference that cannot be fed are refused by their names", "[llm]") {
+  const TempDir f;
+  const std::string folder = f / "changed";
+  const auto refused = [&](const std::string& name, const std::string& why) {
+    const Said s = run_verb({"check", folder});
+    CHECK(s.code == 4);
+    CHECK(s.id == "E_OP_CASE");
+    CHECK_THAT(s.fact, ContainsSubstring("'" + name + "'") && ContainsSubstring(why));
+    CHECK_FALSE(s.hint.empty());
+  };
+  SECTION("caches of 8 bits that attention reads") {
+    copy_folder("llama-int4", folder);
+    const auto type = GENERATE(onnx::TensorProto::INT8, onnx::TensorProto::UINT8);
+    const bool configured = GENERATE(true, false);
+    if (!configured) fs::remove(folder + "/genai_config.json");
+    change(folder, [&](onnx::GraphProto& g) {
+      for (auto& i : *g.mutable_input()) {
+        if (i.name().starts_with("past_key_values")) i.mutable_type()->mutable_tensor_type()->set_elem_type(type);
+      }
+    });
+    refused("past_key_values.0.key", "(and 3 more) has 8-bit integers");
+  }
+  SECTION("a cache of 8 bits that is dequantized") {
+    copy_folder("optimum-llama", folder);
+    change(folder, [](onnx::GraphProto& g) {
+      for (auto& n : *g.mutable_node()) {
+        for (auto& x : *n.mutable_input()) {
+          if (x == "past_key_values.1.value") x = "dequantized";
+        }
+      }
+      for (auto& i : *g.mutable_input()) {
+        if (i.name() == "past_key_values.1.value")
+          i.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::INT8);
+      }
+      auto* const scale = g.add_initializer();
+      scale->set_name("scale");
+      scale->set_data_type(onnx::TensorProto::FLOAT);
+      scale->add_float_data(0.1f);
+      auto* const n = g.add_node();
+      n->set_op_type("DequantizeLinear");
+      n->add_input("past_key_values.1.value");
+      n->add_input("scale");
+      n->add_output("dequantized");
+    });
+    refused("past_key_values.1.value", "8-bit integers");
+  }
+  SECTION("a choice between two graphs") {
+    fs::create_directory(folder);
+    write_bytes(folder + "/model.onnx", parse(R"(
+      <ir_version: 8, opset_import: ["" : 17]>
+      merged (int64[B,S] input_ids, bool[1] use_cache_branch) => (float[B,S,3] logits)
+      <float[5,3] table = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}> {
+        logits = If (use_cache_branch) <
+          then_branch = with () => (float[B,S,3] a) { a = Gather (table, input_ids) },
+          else_branch = without () => (float[B,S,3] b) { b = Gather (table, input_ids) }>
+      })")
+                                            .SerializeAsString());
+    refused("use_cache_branch", "only one of the two would train");
+  }
+}
+
 TEST_CASE("left padding causes a warning if attention reads only lengths", "[llm]") {
   const auto [folder, warned] = GENERATE(std::pair("llama-int4", true), std::pair("optimum-llama", false));
   INFO(folder);
