@@ -42,6 +42,12 @@ static std::vector<ValueId> loss_sums(const Graph& graph) {
   return out;
 }
 
+GraphCompiler GraphCompiler::without_plan() const {
+  GraphOptions options = options_;
+  options.compute.clear();
+  return {source_, table_, options, traits_};
+}
+
 std::vector<int> GraphCompiler::values_named(const std::vector<std::string>& wanted) const {
   std::vector<int> out;
   for (const std::string& name : wanted) {

@@ -78,6 +78,8 @@ class GraphCompiler {
 
   // Returns the source values that the losses read, each once. Throws E_LOSS_IO if one does not exist.
   std::vector<int> loss_values(const Losses& losses) const;
+  // Returns a compiler of the same model that ignores the precision plan.
+  GraphCompiler without_plan() const;
   const SourceGraph& source() const { return source_; }
   const GraphOptions& options() const { return options_; }
 

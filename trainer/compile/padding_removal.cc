@@ -1,6 +1,13 @@
 // Caches one PaddingPlan per compiled graph and runs the guard's comparisons. A comparison compiles two Programs, with
 // and without padding, and runs them on a few rows of the batch. It writes no parameter, gradient or statistic of the
 // run.
+//
+// A difference in 16 bits is compared again in fp32, which decides. A fixed tolerance cannot: where the loss is small,
+// results consist of rounding errors. A cross-entropy near 0 is the sum of exp(z_j - z_label); fp16 rounds a logit z by
+// up to |z| 2^-11, so two computations differ by up to 4 |z| 2^-11 of the loss and of its gradient, 12 % for |z| = 64.
+// A squared error near 0 loses all digits. Besides, fp16 rounds the gradient of each token by up to 2^-25, however
+// small it is, and a parameter's gradient adds the errors of all tokens. Which values padding reaches does not depend
+// on the precision plan, and in fp32 all of these errors are 2^13 times smaller, below kTolerance (padding_guard.cc).
 
 #include "trainer/compile/padding_removal.h"
 
@@ -54,7 +61,13 @@ PaddingGuard::Verdict PaddingRemoval::compare(const Losses& losses, const Tensor
   try {
     const std::optional<Packing> p = packing_of(plan(r), batch, cpu_evaluator());
     if (!p) return PaddingGuard::Verdict::says_nothing;
-    return PaddingGuard::compare(losses_and_gradients(r, nullptr), losses_and_gradients(r, &*p), low_precision());
+    const auto compared = [&](const GraphCompiler& compiler, bool low) {
+      return PaddingGuard::compare(losses_and_gradients(compiler, r, nullptr), losses_and_gradients(compiler, r, &*p),
+                                   low);
+    };
+    const PaddingGuard::Verdict verdict = compared(compiler_, low_precision());
+    if (verdict != PaddingGuard::Verdict::different || !low_precision()) return verdict;
+    return compared(compiler_.without_plan(), false);
   } catch (const Error&) {  // a model with a fixed batch size cannot run on fewer rows
     return PaddingGuard::Verdict::says_nothing;
   }
@@ -84,7 +97,12 @@ PaddingGuard::Verdict PaddingRemoval::compare(const GraphRequest& r, const Run& 
     const std::vector<int64_t> offsets = p->inputs.at("padding.offsets").to_ints();
     std::vector<int64_t> lengths;
     for (size_t b = 1; b < offsets.size(); ++b) lengths.push_back(offsets[b] - offsets[b - 1]);
-    return PaddingGuard::compare(run(few, nullptr), run(few, &*p), plan.tokens, lengths, low_precision());
+    const auto compared = [&](const GraphRequest& asked, bool low) {
+      return PaddingGuard::compare(run(asked, nullptr), run(asked, &*p), plan.tokens, lengths, low);
+    };
+    const PaddingGuard::Verdict verdict = compared(few, low_precision());
+    if (verdict != PaddingGuard::Verdict::different || !low_precision()) return verdict;
+    return compared({GraphForm::eval_full, r.losses, r.outputs, rows}, false);
   } catch (const Error&) {  // a model with a fixed batch size cannot run on fewer rows
     return PaddingGuard::Verdict::says_nothing;
   }
@@ -92,9 +110,10 @@ PaddingGuard::Verdict PaddingRemoval::compare(const GraphRequest& r, const Run& 
 
 // Returns the losses and the gradients of small parameters (biases and norms throughout the model). The gradients are
 // graph outputs, so the run's gradient arena is not written.
-LossesAndGradients PaddingRemoval::losses_and_gradients(const GraphRequest& r, const Packing* packing) {
+LossesAndGradients PaddingRemoval::losses_and_gradients(const GraphCompiler& compiler, const GraphRequest& r,
+                                                        const Packing* packing) {
   constexpr int64_t kLargest = 1 << 16;
-  const std::shared_ptr<Graph> graph = compiler_.finish(compose(r, packing), r);
+  const std::shared_ptr<Graph> graph = compiler.finish(compose(r, packing), r);
   std::vector<std::string> names;
   for (const Graph::ParamGrad& g : graph->param_grads) {
     if (numel(graph->value(g.value).dims) > kLargest) continue;
@@ -108,7 +127,7 @@ LossesAndGradients PaddingRemoval::losses_and_gradients(const GraphRequest& r, c
   program.feed(r.batch, packing);
   LossAccumulator window(*r.losses);
   window.count(r.batch);
-  const GraphOptions& g = compiler_.options();
+  const GraphOptions& g = compiler.options();
   HostTerms terms(*o.device, window.seeds(g.low == DType::f16 && !g.compute.empty() ? 1024 : 1));
   program.launch(terms);
   LossesAndGradients result{terms.sums(), {}};

@@ -37,7 +37,7 @@ class PaddingRemoval {
   PaddingGuard::Verdict compare(const Losses& losses, const Tensors& batch);
   PaddingGuard::Verdict compare(const GraphRequest& r, const Run& run);
   bool low_precision() const;
-  LossesAndGradients losses_and_gradients(const GraphRequest& r, const Packing* packing);
+  LossesAndGradients losses_and_gradients(const GraphCompiler& compiler, const GraphRequest& r, const Packing* packing);
 
   const GraphCompiler& compiler_;
   ProgramCache& programs_;
