@@ -80,6 +80,7 @@ LoadedAdapter from_peft(const std::string& folder) {
 // Returns the rank without the last columns of A and rows of B that are all zero: padding, which gets no gradient.
 int64_t used_rank(const HostTensor& a, const HostTensor& b) {
   const int64_t in = a.dims()[0], rank = a.dims()[1], out = b.dims()[1];
+  if (in == 0 || out == 0) return 0;  // the rank of a file may be any number then
   const auto zero = [&](int64_t k) {
     for (int64_t i = 0; i < in; ++i) {
       if (a.as<float>()[i * rank + k] != 0) return false;

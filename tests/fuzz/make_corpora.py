@@ -95,6 +95,61 @@ def external_data():
                                          ("w", (2,), 7, [("location", "s/d"), ("length", "16")])]))
 
 
+def adapter(parameters, version=1, base=1):
+    """A .onnx_adapter file (importer/adapter/onnx_adapter.h). parameters: (name, dims, ONNX type, bytes)."""
+    out = bytearray(struct.pack("<I4s", 20, b"TORT") + struct.pack("<HHHHHH", 12, 20, 4, 8, 12, 16))
+    out += struct.pack("<iiiiI", 12, version, 1, base, 4) + struct.pack("<I", len(parameters)) + bytes(4 * len(parameters))
+    vtable = len(out)
+    out += struct.pack("<HHHHHH", 12, 20, 4, 8, 12, 16)
+
+    def refer(place, to):
+        out[place:place + 4] = struct.pack("<I", to - place)
+
+    def align(size):
+        out.extend(bytes(-(len(out) + 4) % size))  # of the elements, which follow their count
+
+    for i, (name, dims, dtype, data) in enumerate(parameters):
+        table = len(out)
+        refer(44 + 4 * i, table)
+        out += struct.pack("<iIIiI", table - vtable, 0, 0, dtype, 0)
+        refer(table + 4, len(out))
+        out += struct.pack("<I", len(name)) + name.encode() + bytes(4 - len(name) % 4)
+        align(8)
+        refer(table + 8, len(out))
+        out += struct.pack(f"<I{len(dims)}q", len(dims), *dims)
+        align(8)
+        refer(table + 16, len(out))
+        out += struct.pack("<I", len(data)) + data + bytes(-len(data) % 4)
+    return bytes(out)
+
+
+def onnx_adapters():
+    a, b = "m.q_proj.lora_A.MatMul.weight", "m.q_proj.lora_B.MatMul.weight"
+
+    def pair(name, a_dims, b_dims, dtype=1, value=b"\0\0\x80\x3f", **more):
+        def numbers(dims):
+            count = 1
+            for d in dims:
+                count *= d
+            return value * count if 0 < count < 100 else b""
+        write("onnx_adapters", name, adapter([(a, a_dims, dtype, numbers(a_dims)), (b, b_dims, dtype, numbers(b_dims))],
+                                             **more))
+
+    pair("pair", (4, 2), (2, 3))
+    pair("half", (4, 2), (2, 3), dtype=10, value=b"\0\x3c")
+    pair("base", (4, 2), (2, 3), base=0x40000001)
+    pair("other_version", (4, 2), (2, 3), version=2)
+    pair("other_type", (4, 2), (2, 3), dtype=7, value=bytes(8))
+    pair("ranks_differ", (4, 2), (3, 2))
+    pair("no_matrix", (8,), (2, 3))
+    pair("padded_rank", (4, 2), (2, 3), value=bytes(4))
+    pair("not_finite", (4, 2), (2, 3), value=b"\0\0\xc0\x7f")
+    pair("endless_rank", (0, 1 << 60), (1 << 60, 0))  # ranks were counted one by one
+    write("onnx_adapters", "none", adapter([]))
+    write("onnx_adapters", "alone", adapter([(a, (1, 1), 1, bytes(4))]))
+    write("onnx_adapters", "twice", adapter([(a, (1, 1), 1, bytes(4)), (a, (1, 1), 1, bytes(4))]))
+
+
 def onnx(backend):
     for name in NODES:
         source = backend / "node" / f"test_{name}" / "model.onnx"
@@ -354,6 +409,6 @@ def export_records():
 
 if __name__ == "__main__":
     onnx(pathlib.Path(sys.argv[1]))
-    for make in (external_data, chat_templates, yaml, config, command_line, questions, frames, checkpoints, run_folders,
+    for make in (external_data, onnx_adapters, chat_templates, yaml, config, command_line, questions, frames, checkpoints, run_folders,
         export_records):
         make()

@@ -23,6 +23,7 @@
 extern "C" int fuzz_onnx(const uint8_t* data, size_t size);
 extern "C" int fuzz_shapes(const uint8_t* data, size_t size);
 extern "C" int fuzz_external_data(const uint8_t* data, size_t size);
+extern "C" int fuzz_onnx_adapters(const uint8_t* data, size_t size);
 extern "C" int fuzz_tensors(const uint8_t* data, size_t size);
 extern "C" int fuzz_tables(const uint8_t* data, size_t size);
 extern "C" int fuzz_questions(const uint8_t* data, size_t size);
@@ -53,13 +54,25 @@ struct Target {
   const char* name;
   int (*run)(const uint8_t*, size_t);
 };
-const Target kTargets[] = {
-    {"onnx", fuzz_onnx},         {"shapes", fuzz_shapes},           {"external_data", fuzz_external_data},
-    {"tensors", fuzz_tensors},   {"tables", fuzz_tables},           {"questions", fuzz_questions},
-    {"images", fuzz_images},     {"tokenizers", fuzz_tokenizers},   {"chat_templates", fuzz_chat_templates},
-    {"op_lists", fuzz_op_lists}, {"manifests", fuzz_manifests},     {"checkpoints", fuzz_checkpoints},
-    {"yaml", fuzz_yaml},         {"config", fuzz_config},           {"command_line", fuzz_command_line},
-    {"frames", fuzz_frames},     {"run_folders", fuzz_run_folders}, {"export_records", fuzz_export_records}};
+const Target kTargets[] = {{"onnx", fuzz_onnx},
+                           {"shapes", fuzz_shapes},
+                           {"external_data", fuzz_external_data},
+                           {"tensors", fuzz_tensors},
+                           {"tables", fuzz_tables},
+                           {"questions", fuzz_questions},
+                           {"images", fuzz_images},
+                           {"tokenizers", fuzz_tokenizers},
+                           {"chat_templates", fuzz_chat_templates},
+                           {"op_lists", fuzz_op_lists},
+                           {"manifests", fuzz_manifests},
+                           {"checkpoints", fuzz_checkpoints},
+                           {"yaml", fuzz_yaml},
+                           {"config", fuzz_config},
+                           {"command_line", fuzz_command_line},
+                           {"frames", fuzz_frames},
+                           {"run_folders", fuzz_run_folders},
+                           {"export_records", fuzz_export_records},
+                           {"onnx_adapters", fuzz_onnx_adapters}};
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 

@@ -52,6 +52,8 @@ fuzz_target(onnx MODULES base graph importer CORPUS tests/data/importer LABELS g
 fuzz_target(shapes MODULES ${up_to_ops} importer CORPUS tests/fuzz/corpus/onnx tests/data/importer)
 fuzz_target(external_data MODULES base graph importer LABELS guard
             CORPUS tests/data/importer/store_external_hand17/model.onnx)
+fuzz_target(onnx_adapters MODULES base graph importer CORPUS tests/data/importer/adapters/ours.onnx_adapter
+            tests/data/importer/adapters/by_onnxruntime.onnx_adapter LABELS guard)
 fuzz_target(tensors MODULES base CORPUS tests/data/base LABELS guard)
 fuzz_target(tables MODULES base data LABELS guard)
 fuzz_target(questions MODULES base data LABELS guard
