@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -261,9 +262,11 @@ void find_buckets(Files& files) {
   const ImageOptions& o = files.options;
   if (o.sizes.empty()) return;
   files.buckets.resize(files.paths.size());
+  Activity reading("reading sizes of images", "images", std::ssize(files.paths));
   for_each_on(o.threads, static_cast<int64_t>(files.paths.size()), [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
     files.buckets[at] = static_cast<int32_t>(nearest_size(o.sizes, files.store->size(files.paths[at])));
+    reading.add(1);
   });
 }
 

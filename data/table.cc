@@ -58,7 +58,9 @@ Table Table::parse(const FileBytes& file, const std::string& name, const TableRe
     utf8 = false;
     if (options.most_skipped == 0 || is_utf16(bytes)) throw;
   }
+  Activity reading(cat("reading ", name_in_folder(name)), "B", static_cast<int64_t>(bytes.size()));
   TableBuilder builder(name, file, options.most_skipped);
+  builder.report_to(reading);
   reader.read(bytes, options, builder);
   Table table = builder.finish();
   if (!utf8) table.require_utf8_rows();

@@ -6,8 +6,13 @@
 
 namespace amp {
 
-void TableBuilder::begin_row(int64_t line) {
+namespace {
+constexpr size_t kReported = 1024;  // rows between two reports of the bytes that are parsed; a power of two
+}
+
+void TableBuilder::begin_row(int64_t line, size_t at) {
   end_row();
+  if (reading_ && (table_.lines_.size() & (kReported - 1)) == 0) reading_->reach(static_cast<int64_t>(at));
   const size_t width = table_.columns_.size();
   const bool other = widths_.empty() || widths_.back().second != width;
   if (table_.open_ended_ && other) widths_.emplace_back(rows(), width);
@@ -37,8 +42,8 @@ void TableBuilder::add(std::string_view text, Table::Kind kind, uint32_t place) 
 }
 
 void TableBuilder::add_row(int64_t line, std::span<const std::string_view> fields, std::span<const uint32_t> places) {
-  begin_row(line);
   const std::string_view file = table_.sources_[0].text();
+  begin_row(line, fields.empty() ? 0 : static_cast<size_t>(fields[0].data() - file.data()));
   const size_t at = table_.cells_.size();
   table_.cells_.resize(at + fields.size());
   Table::Cell* cell = table_.cells_.data() + at;

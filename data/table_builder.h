@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "data/table.h"
 
@@ -20,6 +21,8 @@ class TableBuilder {
     table_.most_skipped_ = most_skipped;
     table_.sources_ = {std::move(source)};
   }
+  // Reports the bytes of the source that are parsed. reading: must outlive the builder.
+  void report_to(Activity& reading) { reading_ = &reading; }
   const std::string& name() const { return table_.names_[0]; }
   std::vector<std::string>& columns() { return table_.columns_; }
   int64_t rows() const { return table_.rows(); }
@@ -27,7 +30,8 @@ class TableBuilder {
   // Leaves out the row at `line`, which has not begun, because of this error. Rethrows the error, which is being
   // handled, if no more rows may be left out.
   void skip(const Error& error, int64_t line);
-  void begin_row(int64_t line);
+  // at: offset of the row in the source, for the report only.
+  void begin_row(int64_t line, size_t at = 0);
   // Begins a row that is a file by itself, such as an image.
   void begin_file(std::string name) {
     table_.names_.push_back(std::move(name));
@@ -52,6 +56,7 @@ class TableBuilder {
   void add(std::string_view text, Table::Kind kind, uint32_t place = 0);
   void end_row();
   Table table_;
+  Activity* reading_ = nullptr;
   size_t row_start_ = 0;
   std::vector<std::pair<int64_t, size_t>> widths_;  // (row, number of cells that this row and the rows after it have)
 };

@@ -15,9 +15,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/colors.h"
 #include "run/train/stop.h"
 #include "tools/cli/error_line.h"
 #include "tools/cli/options.h"
+#include "tools/cli/terminal.h"
 #include "tools/run_verb.h"
 #include "tools/spec_of.h"
 #include "tools/start_ranks.h"
@@ -93,7 +95,8 @@ void check_printed(amp::cli::Verb verb) {
   const std::string fact =
       amp::cat("cannot write the standard output", errno ? amp::cat(": ", std::strerror(errno)) : std::string());
   if (verb == amp::cli::Verb::train) {
-    std::cerr << "warning: " << fact << "; the run's folder is complete\n";
+    std::cerr << amp::ink(amp::Ink::warning) << "warning:" << amp::ink(amp::Ink::none) << ' ' << fact
+              << "; the run's folder is complete\n";
   } else {
     amp::fail(amp::Exit::storage, "E_WRITE", fact,
               "files that the command names are complete; --out FILE writes a file instead");
@@ -106,7 +109,8 @@ int main(int argc, char** argv) {
   using namespace amp;
   cli::report_termination();
   restart_prepared(argv);
-  const ImmediateStop stop;
+  const ImmediateStop stop("continue with --resume auto");
+  set_colors(cli::has_colors());
   return cli::guarded(std::cerr, [&] {
     require_stack();
     int code = 0;

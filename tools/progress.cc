@@ -1,5 +1,5 @@
-// Draws the progress bar or plain progress lines, with a sparkline of the loss. The bar drops details to fit the
-// terminal's width and is cleared correctly when the terminal was resized.
+// Draws the progress bar or plain progress lines, with a sparkline of the loss, and the line of an activity. Both drop
+// details to fit the terminal's width and are cleared correctly when the terminal was resized.
 #include "tools/progress.h"
 
 #include <langinfo.h>
@@ -13,10 +13,16 @@
 #include <cstring>
 #include <limits>
 
+#include "base/text.h"
+#include "tools/cli/terminal.h"
+
 namespace amp {
 
 namespace {
 constexpr double kRedrawSeconds = 0.1;
+// Columns that stay free: two for the ^C that the terminal prints, and one because some terminals wrap after a full
+// last column.
+constexpr int kFree = 3;
 
 template <class... A>
 std::string print(const char* format, A... arguments) {
@@ -28,11 +34,6 @@ std::string print(const char* format, A... arguments) {
 std::string steps(const ProgressState& s) {
   const std::string done = std::to_string(s.step);
   return s.total > 0 ? done + "/" + std::to_string(s.total) : done;
-}
-
-bool is_terminal(std::FILE* f) {
-  const char* term = std::getenv("TERM");
-  return ::isatty(::fileno(f)) == 1 && !(term && std::string(term) == "dumb");
 }
 
 // Returns whether the user's locale uses UTF-8.
@@ -187,7 +188,53 @@ std::string progress_line(const ProgressState& s) {
   return line;
 }
 
-Progress::Progress(std::FILE* out, int64_t every) : Progress(out, every, is_terminal(out), 0, has_blocks()) {}
+namespace {
+
+// "102 of 300 MB", "1,024 of 6,000 rows"; without a total "1,024 rows"
+std::string amount(const ActivityState& s) {
+  const bool bytes = s.unit == "B";
+  const auto text = [&](int64_t n) { return bytes ? std::to_string(n / 1'000'000) : with_thousands(n); };
+  const std::string unit = bytes ? "MB" : s.unit;
+  return s.total > 0 ? cat(text(s.done), " of ", text(s.total), " ", unit) : cat(text(s.done), " ", unit);
+}
+
+// Returns the most columns that the text may take: characters beyond ASCII may be wide.
+int most_columns(const std::string& text) {
+  return display_width(text) + static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
+           return (static_cast<unsigned char>(c) & 0xc0) == 0xc0;
+         }));
+}
+
+// Cuts the text at the end of a character to at most `columns`, with "..." as its end.
+std::string shortened(std::string text, int columns) {
+  if (most_columns(text) <= columns) return text;
+  while (!text.empty() && most_columns(text) > std::max(0, columns - 3)) {
+    while ((static_cast<unsigned char>(text.back()) & 0xc0) == 0x80) text.pop_back();
+    text.pop_back();
+  }
+  return columns < 3 ? text : text + "...";
+}
+
+}  // namespace
+
+std::string activity_line(const ActivityState& s, int width) {
+  const std::string what = printable(s.what);
+  std::vector<std::string> details;  // from the most important one
+  const double part = s.total > 0 ? std::min(1.0, static_cast<double>(s.done) / static_cast<double>(s.total)) : 0;
+  if (s.total > 0) details.push_back(print("%3d%%", static_cast<int>(part * 100)));
+  if (s.done > 0 || s.total > 0) details.push_back(amount(s));
+  if (part > 0)
+    details.push_back(cat("[", format_duration(s.seconds), "<", format_duration(s.seconds / part - s.seconds), "]"));
+  for (;; details.pop_back()) {
+    std::string after;
+    for (const std::string& d : details) after += "  " + d;
+    if (most_columns(what + after) <= width) return what + after;
+    if (details.size() <= 1)
+      return shortened(what, width - most_columns(after)) + (most_columns(after) < width ? after : "");
+  }
+}
+
+Progress::Progress(std::FILE* out, int64_t every) : Progress(out, every, cli::draws(::fileno(out)), 0, has_blocks()) {}
 
 Progress::Progress(std::FILE* out, int64_t every, bool bar, int width, bool blocks)
     : out_(out), every_(std::max<int64_t>(1, every)), bar_(bar), width_(width), blocks_(blocks) {}
@@ -197,8 +244,6 @@ int Progress::columns() const {
   if (width_ > 0) return width_;
   return ::ioctl(::fileno(out_), TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
 }
-
-void Progress::clear() const { std::fputs(clear_line(drawn_, columns(), reflows()).c_str(), out_); }
 
 void Progress::update(const ProgressState& s) {
   last_ = s;
@@ -217,22 +262,40 @@ void Progress::update(const ProgressState& s) {
 }
 
 void Progress::draw() {
-  // One column stays free, because some terminals wrap after a full last column.
-  const std::string bar = progress_bar(last_, columns() - 1, blocks_ ? &loss_ : nullptr);
-  clear();
-  std::fputs(bar.c_str(), out_);
-  std::fflush(out_);
-  drawn_ = display_width(bar);
+  put(progress_bar(last_, columns() - kFree, blocks_ ? &loss_ : nullptr));
   drawn_at_ = last_.seconds;
   shown_ = true;
   stale_ = false;
 }
 
+// Replaces the line on the screen.
+void Progress::put(const std::string& line) {
+  const std::string text = clear_line(drawn_, columns(), reflows()) + line;
+  std::fputs(text.c_str(), out_);
+  std::fflush(out_);
+  drawn_ = display_width(line);
+}
+
+void Progress::activity(const ActivityState* state) {
+  if (!bar_) return;
+  active_ = state ? std::optional(*state) : std::nullopt;
+  if (state) {
+    put(activity_line(*state, columns() - kFree));
+  } else if (shown_) {
+    draw();
+  } else {
+    put("");
+  }
+}
+
 void Progress::message(const std::string& text) {
-  if (shown_) clear();
-  drawn_ = 0;
+  if (shows_line()) put("");
   std::fprintf(out_, "%s\n", text.c_str());
-  if (shown_) draw();
+  if (active_) {
+    put(activity_line(*active_, columns() - kFree));
+  } else if (shown_) {
+    draw();
+  }
   std::fflush(out_);
 }
 

@@ -1,11 +1,14 @@
-// Shows the progress of a run: one line rewritten in place on a terminal, otherwise a plain line every few steps.
+// Shows the progress of a run: one line rewritten in place on a terminal, otherwise a plain line every few steps. On a
+// terminal also shows the activities before, between and after the steps (base/activity.h).
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/activity.h"
 #include "run/host.h"
 
 namespace amp {
@@ -35,6 +38,9 @@ std::string progress_bar(const ProgressState& s, int width, const Course* loss =
 // Formats a plain line:
 //   "step 30/250  epoch 0.12  loss 0.4312  lr 9.2e-05  41.2 samples/s  elapsed 00:12  left 01:31  472 MiB  skipped 1"
 std::string progress_line(const ProgressState& s);
+// Formats an activity: "reading train.csv   34%  102 of 300 MB  [00:02<00:04]". Drops details to fit `width`, then cuts
+// the text.
+std::string activity_line(const ActivityState& s, int width);
 int display_width(const std::string& text);  // columns of UTF-8 text with characters of width 1
 
 // Returns the control sequence that clears a line of `columns` on a terminal of `width`. After a resize the line may
@@ -50,21 +56,24 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress() { done(); }
 
-  void update(const ProgressState& s);    // after each step
-  void message(const std::string& text);  // prints a line above the bar
-  void done();                            // ends the bar; its last state stays on the screen
-  bool shows_bar() const { return shown_; }
+  void update(const ProgressState& s);                   // after each step
+  void activity(const ActivityState* state);             // on a terminal: shows it instead of the bar; null: erases it
+  void message(const std::string& text);                 // prints a line above the bar or the activity
+  void done();                                           // ends the bar; its last state stays on the screen
+  bool shows_line() const { return shown_ || active_; }  // the cursor is in a line that is not finished
+  bool draws() const { return bar_; }
 
  private:
   void draw();
+  void put(const std::string& line);
   int columns() const;
-  void clear() const;
   std::FILE* out_;
   int64_t every_;
   bool bar_;
   int width_;
   bool blocks_;
-  int drawn_ = 0;  // width of the bar on the screen, in columns
+  int drawn_ = 0;  // width of the line on the screen, in columns
+  std::optional<ActivityState> active_;
   bool shown_ = false, stale_ = false, any_ = false;
   double drawn_at_ = 0;
   ProgressState last_;

@@ -111,6 +111,7 @@ int train_model(const cli::Options& opts, const Console& console, Junit& junit) 
   if (!host.ranks->is_root()) {  // only the root rank prints
     host.log = {};
     host.progress = nullptr;
+    console.hide_activities();
     junit.leave_out();
   }
   const TrainReport report = processes.guard([&] {

@@ -214,7 +214,7 @@ void parse_json_lines(std::string_view bytes, const TableOptions&, TableBuilder&
       }
       values[at->second] = &value;
     }
-    out.begin_row(part.line);
+    out.begin_row(part.line, static_cast<size_t>(part.text.data() - bytes.data()));
     for (const ordered_json* v : values) add_value(v, out);
   });
 }

@@ -12,6 +12,7 @@ namespace {
 void read_lines(std::string_view bytes, const TableOptions&, TableBuilder& out) {
   out.columns() = {"text"};
   bytes = without_byte_order_mark(bytes);
+  const char* const begin = bytes.data();
   for (int64_t line = 1; !bytes.empty(); ++line) {
     const size_t end = std::min(bytes.find('\n'), bytes.size());
     std::string_view text = bytes.substr(0, end);
@@ -28,7 +29,7 @@ void read_lines(std::string_view bytes, const TableOptions&, TableBuilder& out) 
         continue;
       }
     }
-    out.begin_row(line);
+    out.begin_row(line, static_cast<size_t>(text.data() - begin));
     out.add_text(text);
   }
 }

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/remove_quietly.h"
@@ -301,6 +302,7 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
     fail(Exit::usage, "E_PRECISION",
          cat("export precision '", options.precision, "' is not file, fp32, fp16 or mixed"));
   ExportReport report;
+  const Activity writing(cat("writing ", name_in_folder(path)));
   // Compute the values to store: give tied parameters their values, and quantize masters back to the file's integers.
   std::map<int, HostTensor> values = spread_ties(graph, trained);
   quantize_masters(graph, values);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "base/activity.h"
 #include "base/number_text.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -57,8 +58,11 @@ class Checker {
       language_.clear();
       if (rule_.text == TextForm::own_tokens && tokenizer_) open_readers(spec, *rows.table);
       std::vector<int64_t> lengths(static_cast<size_t>(f.rows));
-      for (int64_t r = 0; r < f.rows; ++r)
+      Activity checking("checking rows", "rows", f.rows);
+      for (int64_t r = 0; r < f.rows; ++r) {
         row(read(spec.data, rows, r), r, training, f, lengths[static_cast<size_t>(r)]);
+        checking.add(1);
+      }
       sum_up(std::move(lengths), f);
       if (training) known_ = f.labels;
       if (training) report_.check_spelling(f);

@@ -9,6 +9,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "base/activity.h"
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -78,8 +79,10 @@ class ImageChecker {
       const ImageStore store(paths);
       std::vector<Look> looks(paths.size());
       const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+      Activity decoding("decoding images", "images", f.rows);
       for_each_on(threads, f.rows, [&](int64_t i) {
         looks[static_cast<size_t>(i)] = look_at(store, paths[static_cast<size_t>(i)], masks[static_cast<size_t>(i)]);
+        decoding.add(1);
       });
       for (int64_t r = 0; r < f.rows; ++r) row(table, r, looks[static_cast<size_t>(r)], spec.data, training, f);
       count_nearest(looks, image_sizes(spec.data.images), *f.images);

@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "run/data/data.h"
@@ -71,7 +72,7 @@ class Generator {
   static Model open(const RunSpec& given, const Log& log);
   Prompt encode(const std::string& prompt) const;
   void require_places(int64_t longest) const;
-  GeneratedText continued(const Prompt& prompt, uint64_t index);
+  GeneratedText continued(const Prompt& prompt, uint64_t index, Activity& generating);
 
   const GenerateOptions options_;
   Model model_;
@@ -153,11 +154,12 @@ void Generator::require_places(int64_t longest) const {
 
 std::vector<GeneratedText> Generator::run() {
   std::vector<GeneratedText> out;
-  for (const Prompt& p : prompts_) out.push_back(continued(p, out.size()));
+  Activity generating("generating", "tokens", std::ssize(prompts_) * options_.max_new_tokens);
+  for (const Prompt& p : prompts_) out.push_back(continued(p, out.size(), generating));
   return out;
 }
 
-GeneratedText Generator::continued(const Prompt& prompt, uint64_t index) {
+GeneratedText Generator::continued(const Prompt& prompt, uint64_t index, Activity& generating) {
   GeneratedText t;
   t.ids = prompt.ids;
   const auto before = static_cast<int64_t>(t.ids.size()), most = before + options_.max_new_tokens;
@@ -171,6 +173,7 @@ GeneratedText Generator::continued(const Prompt& prompt, uint64_t index) {
     t.ids.push_back(id);
     seen.push_back(id);
     ++t.fresh;
+    generating.reach(static_cast<int64_t>(index) * options_.max_new_tokens + t.fresh);
     t.ended = ends_.count(id) > 0;
   }
   t.text = tokenizer_->decode(t.ids);

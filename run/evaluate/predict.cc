@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/activity.h"
 #include "base/npz.h"
 #include "base/text.h"
 #include "data/image_files.h"
@@ -270,6 +271,7 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
   order.order = Order::by_length;
   order.batch_size = rows;
   WindowLoader loader(data, make_sampler(data, order), 1);
+  Activity predicting("predicting", "rows", data.size());
   while (const auto window = loader.next()) {
     const Batch& batch = window->batches.at(0);
     Tensors computed = session.forward(outputs, batch.inputs);
@@ -279,6 +281,7 @@ void predict_batches(Session& session, const std::vector<int>& outputs, const Lo
       if (data.lengths().empty() || values.back().rank() < 3) finite.observe(name, values.back());
     }
     predictions.add(values, batch);
+    predicting.add(batch.rows);
   }
   finite.warn(log);
 }

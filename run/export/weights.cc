@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/activity.h"
 #include "base/text.h"
 #include "data/loader.h"
 #include "precision/safety.h"
@@ -145,6 +146,7 @@ ExportReference export_reference(Session& session, const Losses& losses, const T
 
 double compare_export(const ExportReference& reference, const WrittenModel& written, const Losses& losses,
                       const std::string& precision) {
+  const Activity comparing(cat("comparing ", name_in_folder(written.model), " with the trained model"));
   std::vector<std::string> fed;
   for (const auto& [name, tensor] : reference.batch) fed.push_back(name);
   Imported exported = import_fed(written.model, fed);

@@ -139,3 +139,42 @@ TEST_CASE("a terminal gets one line redrawn seldom, anything else a line every f
   });
   CHECK(cut.find("step 60/250") != std::string::npos);  // the last state of a stopped run
 }
+
+TEST_CASE("an activity's line fits every width") {
+  const ActivityState reading{"reading train.csv", "B", 102'400'000, 300'000'000, 2};
+  CHECK(activity_line(reading, 79) == "reading train.csv   34%  102 of 300 MB  [00:02<00:04]");
+  CHECK(activity_line(reading, 45) == "reading train.csv   34%  102 of 300 MB");
+  CHECK(activity_line(reading, 30) == "reading train.csv   34%");
+  CHECK(activity_line(reading, 20) == "reading tra...   34%");
+  const ActivityState rows{"tokenizing", "rows", 12'345, 0, 1};
+  CHECK(activity_line(rows, 79) == "tokenizing  12,345 rows");
+  CHECK(activity_line({"writing model.onnx", "", 0, 0, 0}, 79) == "writing model.onnx");
+  const ActivityState wide{"reading \xe8\xa8\x93\xe7\xb7\xb4\x1b[31m.csv", "B", 50, 100, 2};
+  for (int width = 1; width < 60; ++width) {
+    const std::string line = activity_line(wide, width);
+    INFO(width << ": " << line);
+    CHECK(display_width(line) <= width);
+    CHECK(line.find('\x1b') == std::string::npos);
+  }
+}
+
+TEST_CASE("an activity replaces the bar and messages stay above it") {
+  const ActivityState evaluating{"evaluating", "samples", 10, 20, 1};
+  const std::string said = printed(true, 50, [&](Progress& p) {
+    p.activity(&evaluating);
+    CHECK(p.shows_line());
+    p.message("note: x");
+    p.activity(nullptr);
+    CHECK_FALSE(p.shows_line());
+    p.update(at(30, 12));
+    p.activity(&evaluating);
+    p.activity(nullptr);
+  });
+  const std::string line = "evaluating   50%  10 of 20 samples  [00:01<00:01]", clear = "\r\x1b[K";
+  CHECK(said.starts_with(clear + line + clear + "note: x\n" + clear + line + clear));
+  CHECK(said.find("30/250", said.rfind(line)) != std::string::npos);  // the bar is back
+  CHECK(printed(false, 50, [&](Progress& p) {
+          p.activity(&evaluating);
+          p.activity(nullptr);
+        }).empty());
+}

@@ -91,7 +91,7 @@ TEST_CASE("before there is anything to finish the first signal ends the process,
       REQUIRE(::pipe(err) == 0);
       const int code = in_child([&] {
         ::dup2(err[1], STDERR_FILENO);
-        const ImmediateStop stop;
+        const ImmediateStop stop("continue with --resume auto");  // as the program's main()
         if (durable) ImmediateStop::durable();
         ::raise(s);
         return 0;
@@ -108,7 +108,7 @@ TEST_CASE("before there is anything to finish the first signal ends the process,
       CHECK(j["id"] == (durable ? "E_STOPPED" : "E_INTERRUPTED"));
       CHECK(j["exit"] == code);
       CHECK_THAT(j["error"].get<std::string>(), Catch::Matchers::StartsWith("stopped by SIG" + name_of(s)));
-      CHECK((j["hint"].get<std::string>().find("`resume` auto") != std::string::npos) == durable);
+      CHECK((j["hint"].get<std::string>().find("--resume auto") != std::string::npos) == durable);
     }
   }
 }

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <typeinfo>
 
+#include "base/activity.h"
+#include "base/colors.h"
 #include "base/temporary.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -24,9 +26,11 @@ namespace amp::cli {
 void print_error_line(std::ostream& out, const Error& error) {
   const Error e = with_flags(error);
   // One write for each line: other processes may write to the same pipe.
-  out << cat("error: ", printable_lines(e.what()), "\n");
+  const bool colored = &out == &std::cerr;
+  const std::string begin = colored ? ink(Ink::error) : "", end = colored ? ink(Ink::none) : "";
+  out << cat(begin, "error:", end, " ", printable_lines(e.what()), "\n");
   if (&out == &std::cerr && ::isatty(STDERR_FILENO)) {
-    out << "  more: onnx-amp-finetune explain " << e.id() << '\n';
+    out << cat("  more: onnx-amp-finetune explain ", begin, e.id(), end, "\n");
     return;
   }
   const nlohmann::ordered_json line{{"id", e.id()},
@@ -86,6 +90,7 @@ std::terminate_handler terminate_before = nullptr;
   const std::type_info* const type = abi::__cxa_current_exception_type();
   if (type && (*type == typeid(std::bad_alloc) || *type == typeid(std::bad_array_new_length))) {
     remove_temporaries();
+    if (activity_is_shown()) say("\r\x1b[K");
     say(kOutOfMemory);
     if (!::isatty(STDERR_FILENO)) {
       say(kLineBegin);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "data/loader.h"
@@ -79,6 +80,8 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
   o.whole_batches = fixed_rows(session.source()) > 0 && computes_loss(objective.losses) && data.size() >= batch_size;
   WindowLoader loader(data, make_sampler(data, o), 1);
   BatchEvaluator evaluator(session, objective, &data, ranks.is_root() ? objective.worst : nullptr);
+  std::optional<Activity> evaluating;
+  if (ranks.is_root()) evaluating.emplace("evaluating", "samples", data.size());
   while (const auto window = loader.next()) {
     EvaluatedBatch mine;
     mine.stop = stop && stop->requested();
@@ -87,6 +90,7 @@ std::optional<Metrics> evaluate_until(const StopSignals* stop, Session& session,
       if (b.stop) return std::nullopt;
       if (b.rows > 0) evaluator.add(b);
     }
+    if (evaluating) evaluating->reach(evaluator.samples());
   }
   return evaluator.metrics();
 }

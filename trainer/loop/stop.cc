@@ -13,6 +13,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include "base/activity.h"
+#include "base/colors.h"
 #include "base/error.h"
 #include "base/temporary.h"
 
@@ -44,6 +46,7 @@ extern "C" void amp_on_stop_signal(int number) {
   errno = kept;
 }
 
+std::atomic<const char*> hint_to_resume{"continue with `resume` auto"};
 std::atomic<bool> all_durable{false}, one_of_several{false};
 std::atomic<int> immediate{0};
 
@@ -106,10 +109,15 @@ int stopped_exit(int signal, bool durable) {
 void log_stopped(int signal, bool durable) {
   const char* const fact = durable ? "; a checkpoint contains all completed work" : " before its work was done";
   const char* const hint = durable
-                               ? "continue with `resume` auto"
+                               ? hint_to_resume.load()
                                : "start again; files that were written before, also earlier checkpoints, are unchanged";
   Line line;
-  line.add("\nerror: stopped by ");
+  // Below "^C" or the progress bar; an activity's line is erased.
+  line.add(activity_is_shown() ? "\r\x1b[K" : "\n");
+  line.add(ink(Ink::error));
+  line.add("error:");
+  line.add(ink(Ink::none));
+  line.add(" stopped by ");
   add_signal(line, signal);
   line.add(fact);
   line.add("\n  hint: ");
@@ -132,7 +140,8 @@ void log_stopped(int signal, bool durable) {
     return;  // stderr is closed
 }
 
-ImmediateStop::ImmediateStop() {
+ImmediateStop::ImmediateStop(const char* resume_hint) {
+  hint_to_resume = resume_hint;
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   separate_cpu_limits();

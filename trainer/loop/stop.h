@@ -45,7 +45,9 @@ class StopSignals {
 // are equal (`ulimit -t` sets both), lowers the soft one, because at the hard one the kernel kills without SIGXCPU.
 class ImmediateStop {
  public:
-  ImmediateStop();
+  // resume_hint: what the message of a signal says if a checkpoint contains all completed work; must outlive the
+  // process's handlers.
+  explicit ImmediateStop(const char* resume_hint = "continue with `resume` auto");
   ImmediateStop(const ImmediateStop&) = delete;
   ImmediateStop& operator=(const ImmediateStop&) = delete;
 

@@ -1,0 +1,88 @@
+// Implements Activity. There is no thread that draws: a report shows the state if enough time has passed. A report from
+// another thread that finds the display in use is not shown.
+#include "base/activity.h"
+
+#include <mutex>
+#include <utility>
+
+namespace amp {
+
+namespace {
+ActivityDisplay display;
+std::mutex display_mutex;
+std::atomic<bool> wanted{false};   // there is a display
+std::atomic<bool> taken{false};    // an activity has the display
+std::atomic<bool> visible{false};  // a state was shown and not removed yet
+static_assert(std::atomic<bool>::is_always_lock_free);
+}  // namespace
+
+Activity::Activity(std::string what, std::string unit, int64_t total) {
+  if (!wanted || taken.exchange(true)) return;
+  shown_ = true;
+  state_ = {std::move(what), std::move(unit), 0, total, 0};
+  begin_ = Clock::now();
+  next_ = (begin_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(kFirstSeconds)))
+              .time_since_epoch()
+              .count();
+}
+
+Activity::Activity(std::string what) : Activity(std::move(what), "", 0) {
+  if (!shown_) return;
+  const std::lock_guard lock(display_mutex);
+  show();
+}
+
+Activity::~Activity() {
+  if (!shown_) return;
+  {
+    const std::lock_guard lock(display_mutex);
+    if (visible && display) display(nullptr);
+    visible = false;
+  }
+  taken = false;
+}
+
+void Activity::add(int64_t more) {
+  if (!shown_) return;
+  done_ += more;
+  show_if_due();
+}
+
+void Activity::reach(int64_t done) {
+  if (!shown_) return;
+  done_ = done;
+  show_if_due();
+}
+
+void Activity::show_if_due() {
+  if (Clock::now().time_since_epoch().count() < next_) return;
+  const std::unique_lock lock(display_mutex, std::try_to_lock);
+  if (lock.owns_lock()) show();
+}
+
+void Activity::show() {
+  if (!display) return;
+  const Clock::time_point now = Clock::now();
+  state_.done = done_;
+  state_.seconds = std::chrono::duration<double>(now - begin_).count();
+  next_ = (now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(kSeconds)))
+              .time_since_epoch()
+              .count();
+  visible = true;  // before the line is drawn, so that a signal between the two erases it
+  display(&state_);
+}
+
+void set_activity_display(ActivityDisplay show) {
+  const std::lock_guard lock(display_mutex);
+  wanted = static_cast<bool>(show);
+  display = std::move(show);
+}
+
+std::string name_in_folder(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  return slash == std::string::npos || slash + 1 == path.size() ? path : path.substr(slash + 1);
+}
+
+bool activity_is_shown() { return visible; }
+
+}  // namespace amp
