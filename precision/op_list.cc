@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/near_path.h"
 #include "base/text.h"
 #include "precision/op_list_json.h"
 #include "precision/presets.h"
@@ -111,10 +112,10 @@ static OpList open(const std::string& name, const fs::path& folder, std::vector<
     const std::vector<std::string> presets = preset_names();
     std::vector<std::string> words = presets;
     words.emplace_back("auto");  // also a value of --amp_level, but not a list
-    const std::string near = nearest(name, words);
+    const std::string near = nearest(name, words), hint = near_path_hint(path.string());
     fail(Exit::usage, "E_OP_LIST_EXTENDS",
          cat("'", printable(name), "' is neither a preset (", join(presets, ", "), ") nor a file"),
-         near.empty() ? "" : cat("did you mean '", near, "'?"));
+         near.empty() ? hint : cat("did you mean '", near, "'?"));
   }
   return resolve(read_file(path), path.filename().string(), path.parent_path(), false, chain);
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/fs.h"
 #include "base/json_nesting.h"
+#include "base/near_path.h"
 #include "run/folder/run_files.h"
 
 namespace amp {
@@ -100,8 +101,9 @@ json plan_summary(const std::string& folder) {
 json run_record(const std::string& run_folder) {
   const std::string path = run_folder + "/run.json";
   if (!path_exists(path)) {
+    const std::string near = near_path_hint(run_folder);
     fail(Exit::usage, "E_RUN", cat(run_folder, " holds no run: it has no run.json"),
-         "name the `output_dir` of a training run");
+         near.empty() ? "name the `output_dir` of a training run" : near);
   }
   json run = parse_json(read_file(path).text());
   if (!run.is_object()) fail(Exit::usage, "E_RUN", cat(path, " is no JSON object"));

@@ -247,3 +247,15 @@ TEST_CASE("a value that resembles nothing suggests nothing") {
   CHECK(train_refusal({"--task", "clasification"}).find("did you mean 'classification'?") != std::string::npos);
   CHECK(train_refusal({"--task", "pox"}).find("did you mean 'pos'?") != std::string::npos);
 }
+
+TEST_CASE("a name of a file or folder that is misspelt suggests the nearest one") {
+  const TempDir f;
+  fs::create_directories(f / "first_run");
+  write_bytes(f / "settings.json", "{}");
+  const std::string model = test_data("zoo/lenet_relu_dyn18/model.onnx");
+  const auto near = [&](const std::string& name) { return "did you mean '" + (f / name) + "'?"; };
+  CHECK(run_verb({"report", f / "firstrun", "--out", f / "r.html"}).hint == near("first_run"));
+  CHECK(run_verb({"plan", model, "--use_fp16", "--op_list", f / "setings.json"}).hint == near("settings.json"));
+  CHECK(train_refusal({"--config", f / "setings.json"}).find(near("settings.json")) != std::string::npos);
+  CHECK(run_verb({"report", f / "unlike", "--out", f / "r.html"}).hint.find("--output_dir") != std::string::npos);
+}

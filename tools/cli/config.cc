@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/json_nesting.h"
+#include "base/near_path.h"
 #include "base/number_text.h"
 #include "base/text.h"
 #include "tools/cli/other_trainers.h"
@@ -159,7 +160,10 @@ std::vector<Assignment> parse_config(std::string_view text, const std::string& p
 std::vector<Assignment> read_config(const std::string& path, Verb verb, std::vector<std::string>& warnings) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) refuse(path, cat("cannot be opened: ", std::strerror(errno)));
+  if (!file) {
+    const std::string fact = cat("cannot be opened: ", std::strerror(errno));
+    refuse(path, fact, near_path_hint(path));
+  }
   std::string text(static_cast<size_t>(kLargestConfig) + 1, '\0');
   file.read(text.data(), kLargestConfig + 1);
   if (file.bad()) refuse(path, "cannot be read: is it a folder?");
