@@ -5,8 +5,8 @@
 
 namespace amp {
 
-void note_small_batches(const RunSpec& spec, const SourceGraph& graph, const TrainData& data, const Log& log) {
-  if (*spec.model.batchnorm != "train" || spec.data.text.in_tokens || spec.distribution.sync_bn) return;
+void note_batch_norms(const RunSpec& spec, const SourceGraph& graph, const TrainData& data, const Log& log) {
+  if (*spec.model.batchnorm != "train") return;
   bool norms = false, rows_only = false;  // rows_only: statistics over rows, not over positions too
   for (const SourceNode& n : graph.nodes) {
     if (n.op != "BatchNormalization" || n.inputs.empty() || n.inputs[0] < 0) continue;
@@ -14,6 +14,12 @@ void note_small_batches(const RunSpec& spec, const SourceGraph& graph, const Tra
     norms = true;
     rows_only = rows_only || (x.rank_known && x.dims.size() == 2);
   }
+  if (!norms && spec.model.batchnorm.asked())
+    log.note(
+        "`batchnorm` train has no effect, because the model has no BatchNorm: exporters merge it with the layer before "
+        "it, unless they export the model in training form (torch.onnx.export: training=TrainingMode.PRESERVE, and "
+        "do_constant_folding=False)");
+  if (spec.data.text.in_tokens || spec.distribution.sync_bn) return;
   const int64_t size = spec.schedule.batch_size, last = data.train->size() % size;
   if (!norms && spec.model.batchnorm.asked()) {
     log.note(

@@ -11,9 +11,11 @@ namespace amp {
 
 struct RunSpec;
 
-// Logs a note if `batchnorm` is train and a micro-batch has one sample: every one, or, for a BatchNorm of (B, C), the
-// last one of an epoch. Batch statistics of one row make each output its bias.
-void note_small_batches(const RunSpec& spec, const SourceGraph& graph, const TrainData& data, const Log& log);
+// Logs a note if `batchnorm` is train and
+// * it was requested, and the model has no BatchNorm;
+// * a micro-batch has one sample: every one, or, for a BatchNorm of (B, C), the last one of an epoch. Batch statistics
+//   of one row make each output its bias.
+void note_batch_norms(const RunSpec& spec, const SourceGraph& graph, const TrainData& data, const Log& log);
 
 // Logs a note if the numbers of a table are scaled for a model that another program may have trained on unscaled ones.
 void note_scaled_numbers(const RunSpec& spec, const Imported& model, const Features& features, const Log& log);

@@ -177,7 +177,7 @@ void check_samples(PreparedRun& run) {
     check_pairs(losses, *d, training ? rows : spec.evaluation_rows(), training && spec.data.shuffle);
     longest = std::max(longest, longest_of(spec.data.text, *d));
   }
-  note_small_batches(spec, run.graph(), run.data, run.host.log);
+  note_batch_norms(spec, run.graph(), run.data, run.host.log);
   if (run.facts.text) require_length(run.graph(), run.ready.outputs, longest);
 }
 

@@ -2,6 +2,7 @@
 #include <catch2/catch_all.hpp>
 
 #include "base/fs.h"
+#include "base/safetensors.h"
 #include "importer/read/import.h"
 #include "tests/importer/models.h"
 #include "tests/support.h"
@@ -154,6 +155,31 @@ TEST_CASE("batches of one sample are noted where BatchNorm uses their statistics
   CHECK_THAT(said({"--batch_size", "8"}), ContainsSubstring(last));
   CHECK_THAT(said({"--batch_size", "9"}), !ContainsSubstring("one sample"));
   CHECK_THAT(said({"--batch_size", "8", "--batchnorm", "freeze"}), !ContainsSubstring("one sample"));
+  CHECK_THAT(said({"--batch_size", "8", "--batchnorm", "train"}), !ContainsSubstring("has no effect"));
+}
+
+TEST_CASE("a model without BatchNorm is noted where its statistics are requested", "[tables]") {
+  const TempDir f;
+  write_safetensors(f / "data.safetensors", {{"input", HostTensor::zeros(DType::f32, {4, 1, 28, 28})},
+                                             {"label", HostTensor::zeros(DType::i64, {4})}});
+  const auto said = [&](const Words& more) {
+    Words words = {test_data("zoo/lenet_relu_dyn18/model.onnx"),
+                   "--train",
+                   f / "data.safetensors",
+                   "--loss",
+                   "cross_entropy",
+                   "--max_steps",
+                   "1",
+                   "--device",
+                   "cpu",
+                   "--output_dir",
+                   f / "run",
+                   "--overwrite"};
+    words.insert(words.end(), more.begin(), more.end());
+    return must_run(words).err;
+  };
+  CHECK_THAT(said({"--batchnorm", "train"}), ContainsSubstring("--batchnorm train has no effect"));
+  CHECK_THAT(said({}), !ContainsSubstring("has no effect"));
 }
 
 TEST_CASE("a model for a table is refused without one", "[tables]") {
