@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/json_nesting.h"
 #include "base/text.h"
@@ -118,27 +119,28 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAr
   return key;
 }
 
+void add_question_row(const Table& table, int64_t row, const std::string& question, const std::string& passage,
+                      const std::string& answer, bool may_have_none, AnswerKey& key) {
+  const std::string_view asked = table.text(row, table.column(question)), text = table.text(row, table.column(passage));
+  Question q{std::to_string(row), std::string(asked), key.passages.size(), {}, table.line(row), table.file(row)};
+  const std::string_view found = answer.empty() ? std::string_view() : table.text(row, table.column(answer));
+  if (!answer.empty() && !(may_have_none && found.empty())) {
+    const size_t at = text.find(found);
+    if (at == std::string_view::npos)
+      fail(Exit::data, "E_DATA_LABEL",
+           cat(table.where(row), ": the answer '", printable(std::string(found)), "' in column '", printable(answer),
+               "' is not in column '", printable(passage), "'"),
+           "an answer is a part of its text, character by character");
+    q.answers.push_back({std::string(found), count_code_points(text.substr(0, at))});
+  }
+  key.passages.emplace_back(text);
+  key.questions.push_back(std::move(q));
+}
+
 AnswerKey question_rows(const Table& table, const std::string& question, const std::string& passage,
                         const std::string& answer, bool may_have_none) {
-  const size_t q = table.column(question), p = table.column(passage), a = answer.empty() ? q : table.column(answer);
   AnswerKey key;
-  for (int64_t r = 0; r < table.rows(); ++r) {
-    Question row{std::to_string(r), std::string(table.text(r, q)), key.passages.size(), {}, table.line(r),
-                 table.file(r)};
-    key.passages.emplace_back(table.text(r, p));
-    if (!answer.empty() && !(may_have_none && table.text(r, a).empty())) {
-      const std::string_view text = table.text(r, a);
-      const size_t at = key.passages.back().find(text);
-      if (at == std::string::npos)
-        fail(Exit::data, "E_DATA_LABEL",
-             cat(table.where(r), ": the answer '", printable(std::string(text)), "' in column '", printable(answer),
-                 "' is not in column '", printable(passage), "'"),
-             "an answer is a part of its text, character by character");
-      row.answers.push_back(
-          {std::string(text), count_code_points(std::string_view(key.passages.back()).substr(0, at))});
-    }
-    key.questions.push_back(std::move(row));
-  }
+  for (int64_t r = 0; r < table.rows(); ++r) add_question_row(table, r, question, passage, answer, may_have_none, key);
   return key;
 }
 
@@ -157,10 +159,15 @@ std::vector<LabeledText> encode_questions(AnswerKey& key, const Tokenizer& token
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ": too short for a question and its passage"),
          "raise `max_seq_len`");
   std::vector<std::vector<Piece>> passages;
-  for (const std::string& p : key.passages) passages.push_back(tokenizer.pieces(p));
+  Activity tokenizing("tokenizing", "texts", std::ssize(key.passages) + std::ssize(key.questions));
+  for (const std::string& p : key.passages) {
+    passages.push_back(tokenizer.pieces(p));
+    tokenizing.add(1);
+  }
   std::vector<LabeledText> out;
   key.windows.clear();
   for (size_t q = 0; q < key.questions.size(); ++q) {
+    tokenizing.add(1);
     const std::vector<Piece>& all = passages[key.questions[q].passage];
     std::vector<Piece> question = tokenizer.pieces(key.questions[q].text);
     question.resize(std::min(question.size(), static_cast<size_t>(most / 2)));

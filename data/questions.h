@@ -63,6 +63,9 @@ enum class AnswersAre : uint8_t {
 // misplaced answer, and E_DATA_EMPTY without questions.
 AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAre answers = AnswersAre::given);
 
+// Adds the question of a row to `key`; arguments and errors as of question_rows().
+void add_question_row(const Table& table, int64_t row, const std::string& question, const std::string& passage,
+                      const std::string& answer, bool may_have_none, AnswerKey& key);
 // Reads one question per row from the columns of the question, the passage and the answer. Throws E_DATA_LABEL if the
 // passage does not contain the answer. may_have_none: an empty cell means no answer. An empty `answer` column name: no
 // row has an answer.

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -82,21 +83,22 @@ std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& n
   return out;
 }
 
+TaggedText tagged_row(const Table& table, int64_t row, const std::string& words, const std::string& tags) {
+  const size_t w = table.column(words);
+  TaggedText text{words_of(table, row, w), {}, table.line(row), table.file(row)};
+  if (!table.is_json(row, w)) text.text = table.text(row, w);
+  if (tags.empty()) return text;
+  text.tags = words_of(table, row, table.column(tags));
+  if (text.words.size() == text.tags.size() && !text.words.empty()) return text;
+  fail(Exit::data, "E_DATA_LABEL",
+       cat(table.where(row), ": ", text.words.size(), " words in column '", printable(words), "', ", text.tags.size(),
+           " tags in column '", printable(tags), "'"),
+       "every word needs one tag");
+}
+
 std::vector<TaggedText> tagged_rows(const Table& table, const std::string& words, const std::string& tags) {
-  const size_t w = table.column(words), t = tags.empty() ? w : table.column(tags);
   std::vector<TaggedText> out;
-  for (int64_t r = 0; r < table.rows(); ++r) {
-    out.push_back({words_of(table, r, w), {}, table.line(r), table.file(r)});
-    TaggedText& text = out.back();
-    if (!table.is_json(r, w)) text.text = table.text(r, w);
-    if (tags.empty()) continue;
-    text.tags = words_of(table, r, t);
-    if (text.words.size() == text.tags.size() && !text.words.empty()) continue;
-    fail(Exit::data, "E_DATA_LABEL",
-         cat(table.where(r), ": ", text.words.size(), " words in column '", printable(words), "', ", text.tags.size(),
-             " tags in column '", printable(tags), "'"),
-         "every word needs one tag");
-  }
+  for (int64_t r = 0; r < table.rows(); ++r) out.push_back(tagged_row(table, r, words, tags));
   return out;
 }
 
@@ -131,7 +133,9 @@ std::vector<LabeledText> encode_each(const std::vector<TaggedText>& texts, const
     fail(Exit::usage, "E_SEQ_LEN", cat("max_seq_len is ", max_seq_len, ", but the special tokens take ", specials),
          "raise `max_seq_len`");
   std::vector<LabeledText> out;
+  Activity tokenizing("tokenizing", "texts", std::ssize(texts));
   for (const TaggedText& text : texts) {
+    tokenizing.add(1);
     LabeledText s;
     s.line = text.line;
     s.file = text.file;
@@ -155,7 +159,23 @@ std::vector<LabeledText> encode_each(const std::vector<TaggedText>& texts, const
   }
   return out;
 }
+
+// Returns the class of a word's tag. Throws E_DATA_LABEL_NEW if there is none.
+int64_t class_of_tag(const TaggedText& text, size_t word, const std::vector<std::string>& names,
+                     const LabelIndex& index, const ClassNames& classes) {
+  const auto match = index.find(text.tags[word]);
+  if (!match)
+    refuse_label(cat(names.at(static_cast<size_t>(text.file)), ":", text.line, ": the tag '",
+                     printable(text.tags[word]), "' of the word '", printable(text.words[word]), "'"),
+                 classes);
+  return match->id;
+}
 }  // namespace
+
+void require_known_tags(const TaggedText& text, const std::vector<std::string>& names, const LabelIndex& index,
+                        const ClassNames& classes) {
+  for (size_t w = 0; w < text.tags.size(); ++w) class_of_tag(text, w, names, index, classes);
+}
 
 std::vector<LabeledText> encode_tagged(const std::vector<TaggedText>& texts, const std::vector<std::string>& names,
                                        const Tokenizer& tokenizer, const ClassNames& classes, int64_t max_seq_len) {
@@ -163,14 +183,7 @@ std::vector<LabeledText> encode_tagged(const std::vector<TaggedText>& texts, con
   std::unordered_map<std::string, int64_t> ids;  // tag -> class, of tags seen so far
   return encode_each(texts, tokenizer, max_seq_len, [&](const TaggedText& text, size_t w) {
     auto known = ids.find(text.tags[w]);
-    if (known == ids.end()) {
-      const auto match = index.find(text.tags[w]);
-      if (!match)
-        refuse_label(cat(names.at(static_cast<size_t>(text.file)), ":", text.line, ": the tag '",
-                         printable(text.tags[w]), "' of the word '", printable(text.words[w]), "'"),
-                     classes);
-      known = ids.emplace(text.tags[w], match->id).first;
-    }
+    if (known == ids.end()) known = ids.emplace(text.tags[w], class_of_tag(text, w, names, index, classes)).first;
     return known->second;
   });
 }

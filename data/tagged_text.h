@@ -28,6 +28,8 @@ struct TaggedText {
 
 // Parses CoNLL's format. tagged: every word must have a tag. Otherwise tags are optional, as for prediction.
 std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name, bool tagged = true);
+// Reads the text of a row; arguments as of tagged_rows().
+TaggedText tagged_row(const Table& table, int64_t row, const std::string& words, const std::string& tags);
 // Reads one text per row. tags: name of the column of tags; empty: no tags.
 std::vector<TaggedText> tagged_rows(const Table& table, const std::string& words, const std::string& tags);
 
@@ -35,6 +37,10 @@ std::vector<TaggedText> tagged_rows(const Table& table, const std::string& words
 std::vector<std::string> distinct_tags(const std::vector<TaggedText>& texts);
 // Like distinct_tags, for training data: throws E_DATA_LABEL if there are fewer than two.
 std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const std::string& name);
+
+// Throws E_DATA_LABEL_NEW if a tag is none of the classes, which `index` holds. names: of the files.
+void require_known_tags(const TaggedText& text, const std::vector<std::string>& names, const LabelIndex& index,
+                        const ClassNames& classes);
 
 // Tokenizes texts: [CLS] tokens [SEP], truncated to max_seq_len (0: not truncated), with a label for each id. Words are
 // tokenized one by one. A word's first token has the word's class; its other tokens and the special tokens have

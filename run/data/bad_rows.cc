@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -18,9 +19,12 @@
 #include "data/labels.h"
 #include "data/language/language.h"
 #include "data/parallel.h"
+#include "data/questions.h"
+#include "data/tagged_text.h"
 #include "run/data/features.h"
 #include "run/data/images.h"
 #include "run/data/language_data.h"
+#include "run/data/text_rows.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -72,6 +76,7 @@ RunSpec with_skipping(RunSpec spec, const std::vector<std::string>& paths) {
             : image_paths(table, *reading.data.label_column, reading.data.images.image_root);
     const ImageStore store(files);
     std::mutex adding;
+    Activity decoding("decoding images", "images", std::ssize(files));
     for_each_on(spec.data.images.loading_threads, std::ssize(files), [&](int64_t i) {
       const auto at = static_cast<size_t>(i);
       try {
@@ -81,6 +86,7 @@ RunSpec with_skipping(RunSpec spec, const std::vector<std::string>& paths) {
         const std::lock_guard hold(adding);
         bad->emplace(files[at], e.fact());
       }
+      decoding.add(1);
     });
   }
   spec.data.images.unreadable = std::move(bad);
@@ -118,6 +124,34 @@ void skip_bad_labels(const RunSpec& spec, Task task, Table& table) {
 void skip_unknown_labels(const RunSpec& spec, const DataNeeds& needs, Table& table) {
   if (spec.data.skip_bad_rows == 0 || !needs.labeled) return;
   if (const auto check = label_check(spec, needs.task, table, needs.classes)) table.skip_failing(*check);
+}
+
+void skip_malformed_texts(const RunSpec& spec, Task task, const std::string& label, Table& table) {
+  const TextForm form = task_rule(task).text;
+  const std::vector<std::string>& columns = *spec.data.text.text_columns;
+  if (spec.data.skip_bad_rows == 0 || (form != TextForm::tagged_words && form != TextForm::questions)) return;
+  for (const std::string& c : columns) table.column(c);  // a missing column is no fault of a row
+  if (!label.empty()) table.column(label);
+  if (form == TextForm::tagged_words)
+    table.skip_failing([&](int64_t row) { tagged_row(table, row, columns.at(0), label); });
+  if (form != TextForm::questions) return;
+  const bool may_have_none = *spec.data.text.version_2_with_negative;
+  table.skip_failing([&](int64_t row) {
+    AnswerKey key;
+    add_question_row(table, row, columns.at(0), columns.at(1), label, may_have_none, key);
+  });
+}
+
+void skip_unknown_tags(const RunSpec& spec, const DataNeeds& needs, TextRows& rows) {
+  if (spec.data.skip_bad_rows == 0 || !needs.labeled || !rows.table || rows.tagged.empty()) return;
+  const LabelIndex index(needs.classes);
+  const std::vector<int64_t> left = rows.table->skip_failing([&](int64_t row) {
+    require_known_tags(rows.tagged[static_cast<size_t>(row)], rows.names, index, needs.classes);
+  });
+  if (left.empty()) return;
+  std::vector<TaggedText> kept;
+  for (const int64_t row : left) kept.push_back(std::move(rows.tagged[static_cast<size_t>(row)]));
+  rows.tagged = std::move(kept);
 }
 
 void skip_bad_texts(const RunSpec& spec, const DataNeeds& needs, Table& table) {

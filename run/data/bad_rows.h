@@ -13,6 +13,7 @@
 namespace amp {
 
 struct RunSpec;
+struct TextRows;
 
 // Called before the data are read: creates data.skipped if `skip_bad_rows` is above 0. If `paths` are images, also
 // decodes all of them, on several threads, to fill data.images.unreadable.
@@ -24,6 +25,11 @@ void skip_known_rows(const RunSpec& spec, Table& table);
 void skip_bad_images(const RunSpec& spec, Table& table);
 // Removes rows without a label of the task's form. Labels that are not in `labels`, if it is given, are none.
 void skip_bad_labels(const RunSpec& spec, Task task, Table& table);
+// Removes rows of tagged words whose words and tags do not match, and rows of questions whose answer is not in the
+// text. label: column of tags or answers; empty: none is read.
+void skip_malformed_texts(const RunSpec& spec, Task task, const std::string& label, Table& table);
+// Removes tagged texts of a table with a tag that is none of needs.classes.
+void skip_unknown_tags(const RunSpec& spec, const DataNeeds& needs, TextRows& rows);
 // Removes rows whose texts or label cannot be used. Uses the members task, labeled, sides, labels and classes of
 // `needs`.
 void skip_bad_texts(const RunSpec& spec, const DataNeeds& needs, Table& table);

@@ -196,6 +196,7 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
     TextRows rows = read_text_rows(spec, path, needs.task, needs.labeled);
     if (rows.table) {
       skip_bad_texts(spec, needs, *rows.table);
+      skip_unknown_tags(spec, needs, rows);
       report_skipped(spec, *rows.table, needs);
       for (const std::string& note : rows.table->notes()) needs.log.note(note);
     }

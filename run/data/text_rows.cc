@@ -156,6 +156,7 @@ TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task,
   if (questions && columns.size() == 1)
     fail(Exit::usage, "E_TEXT_COLUMNS", "questions about texts need two columns", "give `text_columns` QUESTION,TEXT");
   const std::string label = labeled ? *spec.data.label_column : std::string();
+  if (rows.table) skip_malformed_texts(spec, task, label, *rows.table);
   if (tagged && rows.table) rows.tagged = tagged_rows(*rows.table, columns[0], label);
   if (questions && rows.table)
     rows.key = std::make_shared<AnswerKey>(question_rows(*rows.table, columns[0], columns[1], label, may_have_none));

@@ -1,5 +1,6 @@
 // --skip_bad_rows: a run on data with bad rows equals the run on the same data without them, and lists them.
 #include <catch2/catch_all.hpp>
+#include <functional>
 
 #include "tests/importer/models.h"
 #include "tests/support.h"
@@ -215,4 +216,85 @@ TEST_CASE("images that are missing or cannot be decoded are skipped", "[skip]") 
   CHECK(run("gone.csv", "g", {"--image_column", "file", "--skip_bad_rows", "1"}).code == 0);
   CHECK(bytes_of(f / "g/model.onnx") == bytes_of(f / "t/model.onnx"));
   CHECK(run_of(f / "g").at("skipped_rows").at(0).at("line") == 18);
+}
+
+namespace {
+
+// Per token two numbers, which are learned: logits of two tags, or the logits of an answer's ends.
+std::string token_model(const TempDir& f, const std::string& outputs, const std::string& nodes) {
+  std::string zeros = "0";
+  for (int i = 1; i < 24; ++i) zeros += ",0";
+  return save(f, test::parse("<ir_version: 8, opset_import: [\"\": 17]> net (int64[B,S] input_ids, int64[B,S] "
+                             "attention_mask) => (" +
+                             outputs + ") <float[12,2] e = {" + zeros +
+                             "}, int64[1] last = {-1}> { c = Cast<to = 1>(attention_mask) m = Unsqueeze(c, last) g = "
+                             "Gather(e, input_ids) x = Mul(g, m) " +
+                             nodes + " }"));
+}
+
+// Trains on 24 rows, and on them with bad rows between, and compares.
+void compare_skipped(const TempDir& f, const std::string& header, const std::function<std::string(int)>& good,
+                     const Words& bad, const Words& reasons, const Words& settings) {
+  std::string clean = header, dirty = header;
+  for (int i = 0; i < 24; ++i) {
+    clean += good(i);
+    dirty += good(i);
+    if (i % 5 == 2 && static_cast<size_t>(i / 5) < bad.size()) dirty += bad[static_cast<size_t>(i / 5)] + "\n";
+  }
+  write_bytes(f / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nred\ngreen\nblue\ncar\ntree\nsky\nruns\n");
+  write_bytes(f / "clean.csv", clean);
+  write_bytes(f / "bad.csv", dirty);
+  const auto run = [&](const std::string& data, const std::string& out, const Words& more) {
+    Words w = settings;
+    for (const std::string& word :
+         Words{"--train", f / data, "--val", f / data, "--vocab", f / "vocab.txt", "--lr", "0.1", "--batch_size", "4",
+               "--device", "cpu", "--max_steps", "7", "--quiet", "--overwrite", "--output_dir", f / out})
+      w.push_back(word);
+    w.insert(w.end(), more.begin(), more.end());
+    return run_verb(w);
+  };
+  const std::string n = std::to_string(bad.size()), less = std::to_string(bad.size() - 1);
+  const Said first = run("clean.csv", "clean", {}), said = run("bad.csv", "bad", {"--skip_bad_rows", n});
+  INFO(first.fact << said.fact << said.err);
+  REQUIRE(first.code == 0);
+  REQUIRE(said.code == 0);
+  CHECK(bytes_of(f / "bad/model.onnx") == bytes_of(f / "clean/model.onnx"));
+  CHECK(run_of(f / "bad").at("final_metrics") == run_of(f / "clean").at("final_metrics"));
+  const json skipped = run_of(f / "bad").at("skipped_rows");
+  REQUIRE(skipped.size() == 2 * bad.size());
+  for (const std::string& reason : reasons) CHECK_THAT(skipped.dump(), ContainsSubstring(reason));
+  CHECK(run("bad.csv", "no", {"--skip_bad_rows", less}).code == 5);
+  CHECK(run("bad.csv", "no", {}).code == 5);
+}
+
+}  // namespace
+
+TEST_CASE("rows whose words and tags do not match are skipped", "[skip]") {
+  const TempDir f;
+  const std::string model = token_model(f, "float[B,S,2] logits", "logits = Identity(x)");
+  const auto row = [](int i) { return std::string(i % 2 ? "red car,no yes\n" : "sky tree runs,yes no no\n"); };
+  const Words settings = {model, "--task", "token", "--text_columns", "words", "--label_column", "tags"};
+  const Words bad = {"red car,no", ",", "sky,maybe"};
+  const Words known = {"--labels", "no,yes"};
+  Words with = settings;
+  with.insert(with.end(), known.begin(), known.end());
+  compare_skipped(f, "words,tags\n", row, bad, {"2 words in column 'words', 1 tags", "0 words", "the tag 'maybe'"},
+                  with);
+  // A column that is missing is no fault of the rows.
+  Words other = {model, "--task", "token", "--text_columns", "words", "--label_column", "tag", "--skip_bad_rows", "99"};
+  for (const std::string& word : Words{"--train", f / "bad.csv", "--vocab", f / "vocab.txt", "--output_dir", f / "no"})
+    other.push_back(word);
+  const Said said = run_verb(other);
+  CHECK(said.id == "E_DATA_COLUMN");
+}
+
+TEST_CASE("rows whose answer is not in the text are skipped", "[skip]") {
+  const TempDir f;
+  const std::string model =
+      token_model(f, "float[B,S] start_logits, float[B,S] end_logits",
+                  "a, b = Split<axis = 2>(x) start_logits = Squeeze(a, last) end_logits = Squeeze(b, last)");
+  const auto row = [](int i) { return std::string(i % 2 ? "car,red car runs,red\n" : "sky,blue sky tree,tree\n"); };
+  compare_skipped(f, "question,passage,answer\n", row, {"car,red car runs,blue", "sky,,tree"},
+                  {"the answer 'blue' in column 'answer' is not in column 'passage'", "the answer 'tree'"},
+                  {model, "--task", "span", "--text_columns", "question,passage", "--label_column", "answer"});
 }

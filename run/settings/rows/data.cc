@@ -226,8 +226,9 @@ std::vector<Setting> data_settings() {
       setting(
           "skip_bad_rows", &DataSpec::skip_bad_rows,
           "Number of rows of `train`, and of `val`, that may be left out because they cannot be used: a wrong number "
-          "of fields, invalid JSON or UTF-8, a missing or unknown label, a bad number or date, an image that is "
-          "missing or cannot be decoded. They are listed. One more is an error.")
+          "of fields, invalid JSON or UTF-8, a missing or unknown label or tag, an answer that is not in its text, a "
+          "bad number or date, an "
+          "image that is missing or cannot be decoded. They are listed. One more is an error.")
           .at_least(0)
           .shown_as("N")
           .read_by(jobs(Job::train, Job::evaluate, Job::build)),
