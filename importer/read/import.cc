@@ -30,6 +30,7 @@
 #include "importer/read/tensor.h"
 #include "importer/surgery/inference_inputs.h"
 #include "importer/surgery/pasts.h"
+#include "importer/surgery/reference.h"
 #include "importer/surgery/zip_map.h"
 
 namespace amp {
@@ -235,6 +236,10 @@ void release_parameters(Imported& model) {
       payload = payload.released();
       for (SourceValue* v : by_slot[slot]) v->data = v->data.released();
     }
+  }
+  for (size_t i = static_cast<size_t>(doc.values); i < model.graph.values.size(); ++i) {
+    SourceValue& v = model.graph.values[i];
+    if (v.reason == ReferenceModel::kReason) v.data = v.data.released();  // no export has it
   }
   malloc_trim(0);  // returns to the system the pages that glibc keeps between blocks in use
 }

@@ -86,26 +86,25 @@ void smooth_labels(const ObjectiveSpec& objective, Losses& losses) {
          "leave it out, or train with `loss` cross_entropy");
 }
 
-// Returns the kind of the first loss that reads a teacher.
-std::string teacher_loss(const Losses& losses) {
+// Refuses losses that have no teacher. references: those that compare with the model before training do not need one.
+void require_teachers(const Losses& losses, bool references) {
   for (const LossSpec& s : losses.parts) {
-    if (loss_rule(s.kind).teacher) return s.kind;
+    const LossRule& rule = loss_rule(s.kind);
+    if (!rule.teacher || (references && rule.own_reference)) continue;
+    fail(Exit::usage, "E_TEACHER", cat("the loss ", s.kind, " needs a teacher"),
+         rule.own_reference ? "it compares with the model before training, which only train has; train reports this "
+                              "loss for `val`"
+                            : "add `teacher` FILE (train)");
   }
-  return "distill";
 }
 
 // Adds a distill loss for `teacher` unless the user named one. With a teacher, kl without a label means distill.
-void add_teacher(const ObjectiveSpec& objective, Losses& losses) {
+void add_teacher(const ObjectiveSpec& objective, Losses& losses, bool references) {
   const bool teacher = !objective.teacher.empty();
   for (LossSpec& s : losses.parts) {
     if (teacher && s.kind == "kl" && s.label.empty()) s.kind = "distill";
   }
-  if (!teacher) {
-    if (losses.wants_teacher())
-      fail(Exit::usage, "E_TEACHER", cat("the loss ", teacher_loss(losses), " needs a teacher"),
-           "add `teacher` FILE (train); for dpo it is the model before training");
-    return;
-  }
+  if (!teacher) return require_teachers(losses, references);
   if (losses.wants_teacher()) return;
   const double w = objective.teacher_weight;
   for (LossSpec& s : losses.parts) s.weight *= 1 - w;
@@ -147,7 +146,7 @@ bool headed(const LossSpec& s) {
 }  // namespace
 
 Losses choose_losses(const ModelSpec& model, const ObjectiveSpec& objective, const SourceGraph& g,
-                     const std::string& head, const std::string& automatic) {
+                     const std::string& head, const std::string& automatic, bool references) {
   Losses losses = requested_losses(objective);
   const std::vector<std::string> named = named_outputs(model, g);
   const bool automatic_loss = losses.parts.empty();
@@ -157,7 +156,7 @@ Losses choose_losses(const ModelSpec& model, const ObjectiveSpec& objective, con
     if (own || !automatic.empty()) s.kind = own ? "model" : automatic;
     losses.parts.push_back(s);
   }
-  add_teacher(objective, losses);
+  add_teacher(objective, losses, references);
   for (LossSpec& s : losses.parts) {
     choose_input(s, g);
     if (s.outputs.empty())

@@ -50,9 +50,10 @@ bool is_yes_or_no(const ObjectiveSpec& objective, const SourceGraph& g, const Lo
 }  // namespace
 
 Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std::string& head, Task task,
-                           const Log& log) {
+                           const Log& log, bool references) {
   Objective objective;
-  objective.losses = choose_losses(spec.model, spec.objective, g, head, task == Task::none ? "" : loss_of(task, g));
+  objective.losses =
+      choose_losses(spec.model, spec.objective, g, head, task == Task::none ? "" : loss_of(task, g), references);
   for (LossSpec& s : objective.losses.parts) {
     const bool thirds = task_rule(task_of(s)).embeddings && spec.data.text.text_columns->size() == 3;
     if (thirds && s.outputs.size() == 1) s.sides = 3;

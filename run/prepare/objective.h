@@ -18,9 +18,9 @@ struct RunSpec;
 
 // Chooses and logs the losses (run/prepare/losses.h), and the task from `task` or the losses. head: the output of a
 // head; empty: there is none. Checks that the metrics that settings name (`require`, `metric_for_best_model`) exist for
-// the task.
+// the task. references: see choose_losses().
 Objective choose_objective(const RunSpec& spec, const SourceGraph& graph, const std::string& head, Task task,
-                           const Log& log);
+                           const Log& log, bool references = false);
 
 // The model of `teacher`. If its outputs end in a softmax, the logits before it are used.
 struct OpenTeacher {

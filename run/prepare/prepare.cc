@@ -37,6 +37,7 @@
 #include "run/prepare/input_files.h"
 #include "run/prepare/losses.h"
 #include "run/prepare/processes.h"
+#include "run/prepare/reference.h"
 #include "run/settings/asked_objective.h"
 #include "run/settings/settings.h"
 #include "run/spec/spec.h"
@@ -264,7 +265,7 @@ PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const 
   if (out.task == Task::none && !shaped.outputs.empty()) out.task = task_from_name(shaped.head);
   const std::string head =
       shaped.outputs.empty() || !spec.model.output.empty() ? std::string() : shaped.outputs.front();
-  out.objective = choose_objective(spec, g, head, out.task, log);
+  out.objective = choose_objective(spec, g, head, out.task, log, true);
   out.objective.classes = facts.classes.names;
   if (const LossSpec* const loss = measured_loss(out.objective);
       loss && facts.kind() == DataKind::tensors && has_named_classes(out.objective.task) &&
@@ -277,7 +278,7 @@ PreparedModel prepare_model(const RunSpec& spec, Job job, Imported model, const 
   if (!shapes.looked() || shapes.found().rows > 0 || shapes.found().length > 0) shapes.fix(out.outputs);
   log_fixed_shapes(shapes.found(), log);
   tie_rows(spec.model, g, out.outputs, log);
-  out.trainable = make_trainable(spec, out.model, out.outputs, log);
+  out.trainable = make_trainable_with_reference(spec, out.model, out.outputs, out.objective.losses, log);
   const auto rates = lora_rates(g, out.trainable);
   if (job == Job::train) out.groups = group_parameters(spec.optimization, out.model.layers, g, rates);
   return out;

@@ -117,7 +117,6 @@ TEST_CASE("pairs of answers that cannot be read are refused by name", "[preferen
     words.insert(words.end(), more.begin(), more.end());
     return run_verb(words);
   };
-  CHECK(said({"--loss", "dpo"}).id == "E_TEACHER");
   CHECK(said({"--loss", "orpo", "--text_columns", "chosen,rejected"}).id == "E_TEXT_COLUMNS");
   CHECK(said({"--loss", "orpo", "--text_columns", "chosen"}).id == "E_TEXT_COLUMNS");
   CHECK(said({"--loss", "orpo", "--packing", "wrapped"}).id == "E_PACKING");

@@ -64,10 +64,17 @@ std::vector<int> GraphCompiler::values_named(const std::vector<std::string>& wan
   return out;
 }
 
+// Returns the values of the model that a loss reads.
+static std::vector<std::string> read_values(const LossSpec& s) {
+  std::vector<std::string> out = s.values();
+  out.insert(out.end(), s.reference.begin(), s.reference.end());
+  return out;
+}
+
 std::vector<int> GraphCompiler::loss_values(const Losses& losses) const {
   std::vector<int> out;
   for (const LossSpec& s : losses.parts) {
-    for (const int v : values_named(s.values())) {
+    for (const int v : values_named(read_values(s))) {
       if (std::find(out.begin(), out.end(), v) == out.end()) out.push_back(v);
     }
   }
@@ -125,7 +132,9 @@ void GraphCompiler::build_losses(const GraphRequest& r, const Bound& bound, Buil
       continue;
     }
     if (const std::string label = s.label_name(); !label.empty()) in.label = input(label);
-    if (loss_rule(s.kind).teacher) {
+    if (const std::string label = loss_rule(s.kind).second_label; !label.empty()) in.second_label = input(label);
+    for (const int v : values_named(s.reference)) in.teacher.push_back(bound.values[static_cast<size_t>(v)]);
+    if (loss_rule(s.kind).teacher && s.reference.empty()) {
       for (const std::string& o : s.outputs) in.teacher.push_back(input(teacher_name(o)));
     }
     in.rows = batch_rows(losses, batch);

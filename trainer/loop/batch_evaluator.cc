@@ -74,8 +74,12 @@ EvaluatedBatch BatchEvaluator::run(const Batch& batch) const {
   if (!spec_) return b;
   for (const std::string& name : spec_->values()) b.outputs.push_back(outputs.at(name));
   if (loss_rule(spec_->kind).teacher && !spec_->label_name().empty()) {
-    for (const std::string& name : spec_->outputs) b.outputs.push_back(tensors.at(teacher_name(name)));
+    for (const std::string& name : spec_->reference) b.outputs.push_back(outputs.at(name));
+    for (const std::string& name : spec_->reference.empty() ? spec_->outputs : std::vector<std::string>())
+      b.outputs.push_back(tensors.at(teacher_name(name)));
   }
+  if (const std::string second = loss_rule(spec_->kind).second_label; !second.empty())
+    b.outputs.push_back(tensors.at(second));
   b.samples = batch.samples;
   if (unlabeled_) return b;
   const auto label = tensors.find(label_name_);

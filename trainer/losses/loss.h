@@ -51,6 +51,7 @@ struct LossRule {
   std::vector<std::string> synonyms = {};
   Task task = Task::none;             // the task whose metrics can be computed from its outputs and labels
   const char* label = "label";        // default name of the label; "": none needed
+  const char* second_label = "";      // name of another tensor of labels; "": none
   std::vector<double> weights = {1};  // weight of each term of the loss; a loss is a weighted sum of its terms
   bool root = false;         // the sum is n sqrt(mean) over n items; sums of several batches combine by their squares
   bool across_rows = false;  // an item depends on other rows of the batch, so --gradient_cache applies
@@ -60,6 +61,7 @@ struct LossRule {
   std::vector<std::string> default_outputs = {};  // used if the model has outputs of these names
   bool own_output = false;                        // its output is the loss that the model itself computes
   bool teacher = false;                           // also reads a teacher's outputs
+  bool own_reference = false;  // with `teacher`: if no teacher is given, it is the model before training
   // Logits.
   bool after_softmax = false, after_sigmoid = false;  // reads the logits if the model ends with this operator
   const char* on_logits = "";                         // kind of loss to use on these logits; "": this kind

@@ -223,7 +223,7 @@ std::string describe(const LossSpec& s) {
   if (!s.input.empty()) text += cat(" with respect to '", printable(s.input), "'");
   const std::string label = s.label_name();
   const bool teacher = loss_rule(s.kind).teacher;
-  if (teacher) text += " against the teacher's";
+  if (teacher) text += loss_rule(s.kind).own_reference ? " against the reference's" : " against the teacher's";
   if (!label.empty()) text += cat(teacher ? ", where '" : " against '", printable(label), teacher ? "' counts" : "'");
   return text;
 }

@@ -127,17 +127,21 @@ std::vector<std::string> Losses::outputs() const {
   return distinct(*this, [](const LossSpec& s) { return s.outputs; });
 }
 std::vector<std::string> Losses::labels() const {
-  return distinct(*this, [](const LossSpec& s) { return std::vector<std::string>{s.label_name()}; });
+  return distinct(*this, [](const LossSpec& s) {
+    return std::vector<std::string>{s.label_name(), loss_rule(s.kind).second_label};
+  });
 }
 bool Losses::wants_teacher() const {
-  return std::any_of(parts.begin(), parts.end(), [](const LossSpec& s) { return loss_rule(s.kind).teacher; });
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const LossSpec& s) { return loss_rule(s.kind).teacher && s.reference.empty(); });
 }
 // This function is called for every micro-batch, so it stores raw bytes instead of formatted numbers.
 std::string Losses::key() const {
   std::string out;
   const auto number = [&](double x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
   for (const LossSpec& s : parts) {
-    out += s.kind + '(' + join(s.outputs, ",") + '|' + join(s.reads, ",") + '|' + s.label + '|' + s.input + '|';
+    out += s.kind + '(' + join(s.outputs, ",") + '|' + join(s.reads, ",") + '|' + join(s.reference, ",") + '|' +
+           s.label + '|' + s.input + '|';
     number(static_cast<double>(s.sides));
     for (const auto& [name, values] : s.given) {
       out += name + '=';

@@ -21,7 +21,10 @@ struct LossSpec {
   std::string kind = "cross_entropy";
   std::vector<std::string> outputs = {};  // the model outputs, as the user names them
   std::vector<std::string> reads = {};    // values to read instead of the outputs: logits before a trailing softmax
-  std::string label = {};                 // tensor of the batch; empty: the kind's default ("label", or none)
+  // Losses with a teacher: values of the graph to read in place of the teacher's outputs, in the order of outputs.
+  // Empty: the batch has these outputs.
+  std::vector<std::string> reference = {};
+  std::string label = {};  // tensor of the batch; empty: the kind's default ("label", or none)
   double weight = 1;
   bool bypass = true;      // read the logits before a trailing softmax or sigmoid
   int64_t sides = 0;       // number of rows per pair or triple, if they alternate in one output; 0: the kind's default
@@ -50,9 +53,12 @@ struct Losses {
 
   std::vector<std::string> outputs() const;  // unique
   std::vector<std::string> labels() const;   // unique
-  bool wants_teacher() const;
-  std::string key() const;  // losses with different graphs have different keys
+  bool wants_teacher() const;                // a loss reads a teacher's outputs from the batch
+  std::string key() const;                   // losses with different graphs have different keys
 };
+
+// Name of the tensor [B] of answers' marks: 1 for desirable answers, else 0.
+inline constexpr const char* kDesirable = "desirable";
 
 // Returns the name of the batch's tensor with the teacher's output for the model's output `output`.
 std::string teacher_name(const std::string& output);
@@ -68,6 +74,7 @@ int64_t rows_together(const LossSpec& spec);
 struct LossInputs {
   std::vector<ValueId> outputs;  // graph values of spec.values(), in order
   ValueId label;                 // invalid if the loss needs none
+  ValueId second_label = {};     // LossRule::second_label; invalid if the loss needs none
   std::vector<ValueId> teacher;  // distill: the teacher's values, in the order of outputs
   int64_t rows = 0;              // number of rows of the batch
   // For losses with LossRule::in_parts: only these items are summed, each compared with all rows. item_count 0: all

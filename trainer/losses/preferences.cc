@@ -5,31 +5,17 @@
 //   ORPO   Hong et al. 2024, arXiv:2403.07691
 //   SimPO  Meng et al. 2024, arXiv:2405.14734
 #include "ops/compose.h"
-#include "trainer/losses/class_rows.h"
+#include "trainer/losses/answer_rows.h"
 
 namespace amp::losses {
 
 namespace {
 
-struct AnswerRows {
-  ValueId own, valid;  // [R, n]: log-probabilities of the labels, 0 where ignored; 1 for valid labels, else 0
-};
+constexpr const char* kTurns = "preferred and rejected answers in turn";
 
-// Log-probabilities of the labels; logits at s predict the label at s + 1.
-AnswerRows answer_rows(Builder& b, const LossSpec& spec, ValueId logits, ValueId label) {
-  const Dims d = b.dims(logits);
-  if (d.size() != 3 || b.dims(label) != Dims{d[0], d[1]} || d[0] % 2 != 0 || d[1] < 2)
-    label_shape(b, logits, label, "token ids [2 B, S] for logits [2 B, S, V], preferred and rejected answers in turn");
-  const int64_t n = d[1] - 1;
-  const Picked p =
-      pick(b, spec, class_rows(b, spec, slice(b, logits, 1, 0, n), b.cast(slice(b, label, 1, 1, n), DType::i64)));
-  const DType t = b.dtype(logits);
-  const ValueId zero = b.scalar(0, t);
-  return {b.reshape(b.op("Where", {p.ignored, zero, p.own}), {d[0], n}),
-          b.reshape(b.op("Where", {p.ignored, zero, b.scalar(1, t)}), {d[0], n})};
+AnswerRows pair_rows(Builder& b, const LossSpec& spec, ValueId logits, ValueId label) {
+  return answer_rows(b, spec, logits, label, kTurns);
 }
-
-ValueId sums_of(Builder& b, const AnswerRows& r) { return b.reduce_sum(r.own, {1}, false); }
 
 // A row without valid labels has the mean 0.
 ValueId means_of(Builder& b, const AnswerRows& r) {
@@ -37,11 +23,6 @@ ValueId means_of(Builder& b, const AnswerRows& r) {
   return div(b, sums_of(b, r), b.op("Where", {b.op("Less", {count, one}), one, count}));
 }
 
-// Entries k, k + 2, ... of x [R].
-ValueId every_second(Builder& b, ValueId x, int64_t k) {
-  const int64_t pairs = b.dims(x)[0] / 2;
-  return b.reshape(slice(b, b.reshape(x, {pairs, 2}), 1, k, 1), {pairs});
-}
 ValueId difference(Builder& b, ValueId x) { return sub(b, every_second(b, x, 0), every_second(b, x, 1)); }
 
 ValueId minus_log_sigmoid(Builder& b, ValueId u) { return b.op("Softplus", {scaled(b, u, -1)}); }
@@ -55,13 +36,13 @@ ValueId smoothed(Builder& b, const LossSpec& spec, ValueId u) {
 }
 
 Sums dpo(Builder& b, const LossSpec& spec, const LossInputs& in) {
-  const ValueId policy = sums_of(b, answer_rows(b, spec, in.outputs[0], in.label)),
-                reference = sums_of(b, answer_rows(b, spec, in.teacher.at(0), in.label));
+  const ValueId policy = sums_of(b, pair_rows(b, spec, in.outputs[0], in.label)),
+                reference = sums_of(b, pair_rows(b, spec, in.teacher.at(0), in.label));
   return {smoothed(b, spec, scaled(b, difference(b, sub(b, policy, reference)), spec.number("beta")))};
 }
 
 Sums simpo(Builder& b, const LossSpec& spec, const LossInputs& in) {
-  const ValueId means = means_of(b, answer_rows(b, spec, in.outputs[0], in.label));
+  const ValueId means = means_of(b, pair_rows(b, spec, in.outputs[0], in.label));
   return {smoothed(b, spec, shifted(b, scaled(b, difference(b, means), spec.number("beta")), -spec.number("gamma")))};
 }
 
@@ -72,7 +53,7 @@ ValueId log_odds(Builder& b, ValueId x) {
 }
 
 Sums orpo(Builder& b, const LossSpec& spec, const LossInputs& in) {
-  const AnswerRows rows = answer_rows(b, spec, in.outputs[0], in.label);
+  const AnswerRows rows = pair_rows(b, spec, in.outputs[0], in.label);
   const ValueId learnt = every_second(b, sums_of(b, rows), 0), odds = log_odds(b, means_of(b, rows));
   return {scaled(b, total(b, learnt), -1),
           scaled(b, total(b, minus_log_sigmoid(b, difference(b, odds))), spec.number("beta"))};
@@ -112,7 +93,7 @@ LossRule dpo_rule() {
   r.build = dpo;
   r.count = count_pairs;
   r.parameters = {{"beta", ParameterForm::number, 0.1, 0, true}, kLabelSmoothing, kIgnoreIndexParameter};
-  r.teacher = true;
+  r.teacher = r.own_reference = true;
   return r;
 }
 
