@@ -25,14 +25,14 @@ namespace {
 
 class TextDataset final : public Dataset {
  public:
-  TextDataset(LabeledTexts texts, std::vector<std::string> names, const Tokenizer& tokenizer,
-              std::vector<InputSpec> inputs, const TextOptions& options, std::shared_ptr<const AnswerKey> key)
+  TextDataset(LabeledTexts texts, std::vector<std::string> names, int32_t pad, std::vector<InputSpec> inputs,
+              const TextOptions& options, std::shared_ptr<const AnswerKey> key)
       : texts_(std::move(texts)),
         inputs_(std::move(inputs)),
         options_(options),
         key_(std::move(key)),
         names_(std::move(names)),
-        pad_(tokenizer.pad()) {
+        pad_(pad) {
     if (options_.fixed_seq_len > 0) options_.max_seq_len = options_.fixed_seq_len;
     for (const InputSpec& i : inputs_) roles_.push_back(role_of(i));
     labeled_ = true;
@@ -48,7 +48,7 @@ class TextDataset final : public Dataset {
   }
 
   TextDataset(const Table& table, const Tokenizer& tokenizer, std::vector<InputSpec> inputs, const TextOptions& options)
-      : TextDataset({}, table.names(), tokenizer, std::move(inputs), options, nullptr) {
+      : TextDataset({}, table.names(), tokenizer.pad(), std::move(inputs), options, nullptr) {
     labeled_ = false;
     tokenize(table, tokenizer);
     const std::string& column = options_.label_column;
@@ -374,8 +374,13 @@ std::unique_ptr<Dataset> make_text_dataset(const Table& table, const Tokenizer& 
 std::unique_ptr<Dataset> make_labeled_dataset(LabeledTexts texts, std::vector<std::string> names,
                                               const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                               const TextOptions& options, std::shared_ptr<const AnswerKey> key) {
-  return std::make_unique<TextDataset>(std::move(texts), std::move(names), tokenizer, std::move(inputs), options,
+  return std::make_unique<TextDataset>(std::move(texts), std::move(names), tokenizer.pad(), std::move(inputs), options,
                                        std::move(key));
+}
+
+std::unique_ptr<Dataset> make_labeled_dataset(LabeledTexts texts, std::vector<std::string> names, int32_t pad,
+                                              std::vector<InputSpec> inputs, const TextOptions& options) {
+  return std::make_unique<TextDataset>(std::move(texts), std::move(names), pad, std::move(inputs), options, nullptr);
 }
 
 }  // namespace amp

@@ -50,5 +50,8 @@ std::unique_ptr<Dataset> make_labeled_dataset(LabeledTexts texts, std::vector<st
                                               const Tokenizer& tokenizer, std::vector<InputSpec> inputs,
                                               const TextOptions& options,
                                               std::shared_ptr<const AnswerKey> key = nullptr);
+// As above, with the token id of padding instead of the tokenizer, and without a key.
+std::unique_ptr<Dataset> make_labeled_dataset(LabeledTexts texts, std::vector<std::string> names, int32_t pad,
+                                              std::vector<InputSpec> inputs, const TextOptions& options);
 
 }  // namespace amp

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_map>
 
 #include "base/activity.h"
@@ -14,7 +15,7 @@
 #include "base/text.h"
 #include "data/label_spelling.h"
 #include "data/labels.h"
-#include "data/language/preferences.h"
+#include "data/language/marked_answers.h"
 #include "run/check/check_features.h"
 #include "run/check/check_images.h"
 #include "run/data/data.h"
@@ -54,6 +55,7 @@ class Checker {
     try {
       const TextRows rows = read_text_rows(spec, path, task_);
       f.rows = rows.size();
+      table_ = rows.table ? &*rows.table : nullptr;
       if (rows.table) report_.notes(rows.table->notes());
       language_.clear();
       if (rule_.text == TextForm::own_tokens && tokenizer_) open_readers(spec, *rows.table);
@@ -76,12 +78,10 @@ class Checker {
   void open_readers(const RunSpec& spec, const Table& table) {
     const LanguageOptions options = language_options(spec, 0);
     const auto chat = chat_template_of(spec, *tokenizer_);
-    if (!has_answer_pairs(task_)) {
-      language_.push_back(std::make_unique<LanguageReader>(table, *tokenizer_, chat, options));
-      return;
-    }
-    for (const LanguageOptions& side : pair_options(table, options))
-      language_.push_back(std::make_unique<LanguageReader>(table, *tokenizer_, chat, side));
+    for (const LanguageOptions& answer : answer_options_of(task_, table, options))
+      language_.push_back(std::make_unique<LanguageReader>(table, *tokenizer_, chat, answer));
+    marks_.reset();
+    if (reads_marks(spec.data, task_)) marks_ = table.column(*spec.data.label_column);
   }
 
   void problem(const std::string& where, const std::string& what) { report_.problem(where, what); }
@@ -136,6 +136,7 @@ class Checker {
     }
     if (!training) report_.in_both += training_.count(text) > 0;
     if (!tokenizer_) return;
+    if (marks_) mark(row, r);
     for (const std::unique_ptr<LanguageReader>& reader : language_) learnt(*reader, row, r, length);
     if (!language_.empty()) return;
     if (rule_.text == TextForm::source_and_target && row.texts.size() == 2) {
@@ -150,6 +151,14 @@ class Checker {
     const Encoding e = row.texts.size() == 2 ? tokenizer_->encode_pair(row.texts[0], row.texts[1])
                                              : tokenizer_->encode(row.texts.at(0));
     length = static_cast<int64_t>(e.ids.size());
+  }
+
+  void mark(const Row& row, int64_t r) {
+    try {
+      read_mark(*table_, r, *marks_);
+    } catch (const Error& e) {
+      problem(row.where, e.fact());
+    }
   }
 
   void learnt(const LanguageReader& reader, const Row& row, int64_t r, int64_t& length) {
@@ -195,6 +204,8 @@ class Checker {
   std::unique_ptr<Tokenizer> tokenizer_;
   // Readers of the current file if its labels are its own tokens: one, or two for pairs of answers.
   std::vector<std::unique_ptr<LanguageReader>> language_;
+  const Table* table_ = nullptr;  // of the current file
+  std::optional<size_t> marks_;   // its column of marks, if its answers have them
   std::map<std::string, int64_t> known_;
   // key: text; value: label and location of the first row with this text
   using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;

@@ -18,13 +18,17 @@
 #include "data/label_columns.h"
 #include "data/labels.h"
 #include "data/language/language.h"
+#include "data/language/marked_answers.h"
 #include "data/parallel.h"
 #include "data/questions.h"
 #include "data/tagged_text.h"
+#include "run/data/data.h"
+#include "run/data/data_kind.h"
 #include "run/data/features.h"
 #include "run/data/images.h"
 #include "run/data/language_data.h"
 #include "run/data/text_rows.h"
+#include "run/data/text_settings.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"
 
@@ -161,9 +165,17 @@ void skip_bad_texts(const RunSpec& spec, const DataNeeds& needs, Table& table) {
   if (rule.text == TextForm::own_tokens) {
     const std::unique_ptr<Tokenizer> tokenizer =
         open_tokenizer(tokenizer_path(spec), tokenizer_options(spec.data.text));
-    const LanguageReader reader(table, *tokenizer, chat_template_of(spec, *tokenizer),
-                                language_options(spec, *spec.data.text.max_seq_len));
-    table.skip_failing([&](int64_t row) { reader.read(row); });
+    const std::shared_ptr<const ChatTemplate> chat = chat_template_of(spec, *tokenizer);
+    std::vector<LanguageReader> readers;
+    for (const LanguageOptions& side : answer_options_of(needs.labeled ? needs.task : Task::language, table,
+                                                         language_options(spec, *spec.data.text.max_seq_len)))
+      readers.emplace_back(table, *tokenizer, chat, side);
+    const bool marks = needs.labeled && reads_marks(spec.data, needs.task);
+    const size_t mark = marks ? table.column(*spec.data.label_column) : 0;
+    table.skip_failing([&](int64_t row) {
+      for (const LanguageReader& reader : readers) reader.read(row);
+      if (marks) read_mark(table, row, mark);
+    });
     return;
   }
   std::vector<size_t> columns;

@@ -151,7 +151,7 @@ std::unique_ptr<Dataset> open_text_dataset(const RunSpec& spec, const TextRows& 
 
 static void require_one_label(const DataNeeds& needs, DataKind kind) {
   for (const std::string& l : needs.labels) {
-    if (l != "label")
+    if (l != "label" && !(l == kDesirable && has_marked_answers(needs.task)))
       fail(Exit::usage, "E_LOSS",
            cat(kind == DataKind::images ? "images have"
                : kind == DataKind::text ? "text data has"

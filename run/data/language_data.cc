@@ -4,6 +4,8 @@
 
 #include "run/data/language_data.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -13,10 +15,12 @@
 #include "base/json_nesting.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "data/language/marked_answers.h"
 #include "data/language/masking.h"
 #include "data/language/preferences.h"
 #include "run/data/text_rows.h"
 #include "run/data/text_settings.h"
+#include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 
 namespace amp {
@@ -145,6 +149,17 @@ LanguageOptions language_options(const RunSpec& spec, int64_t most) {
   return o;
 }
 
+std::vector<LanguageOptions> answer_options_of(Task task, const Table& table, const LanguageOptions& options) {
+  if (has_marked_answers(task)) return marked_options(table, options);
+  if (!has_answer_pairs(task)) return {options};
+  const std::array<LanguageOptions, 2> sides = pair_options(table, options);
+  return {sides.begin(), sides.end()};
+}
+
+bool reads_marks(const DataSpec& data, Task task) {
+  return has_marked_answers(task) && !are_pairs(*data.text.text_columns);
+}
+
 std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer) {
   return open_chat_template(spec.data.language.chat_template, tokenizer_folder(spec), tokenizer);
 }
@@ -174,12 +189,54 @@ static std::unique_ptr<Dataset> open_pairs_dataset(const TextRows& rows, const T
   return make_labeled_dataset(std::move(pairs.texts), rows.names, tokenizer, specs, t);
 }
 
+// Prints how many answers have which mark. The advice is that of TRL (arXiv:2402.01306, equation 8): the answers of one
+// mark together should weigh 1 to 4/3 times as much as those of the other.
+static void note_marks(const RunSpec& spec, const std::vector<char>& marks, const DataNeeds& needs) {
+  const auto wanted = static_cast<double>(std::count(marks.begin(), marks.end(), 1)),
+             others = static_cast<double>(marks.size()) - wanted;
+  const std::string numbers = cat("data: ", with_thousands(static_cast<int64_t>(wanted)), " desirable and ",
+                                  with_thousands(static_cast<int64_t>(others)), " other answers");
+  if (wanted == 0 || others == 0)
+    return needs.log.warning(cat(numbers, ": answers of the other kind are missing. Are the marks right?"));
+  LossSpec loss;
+  loss.kind = "kto";
+  for (const LossSpec& s : requested_losses(spec.objective).parts) loss = s.kind == loss.kind ? s : loss;
+  const double share = others * loss.number("undesirable_weight") / wanted, now = loss.number("desirable_weight");
+  const bool balanced = wanted == others || (now >= share * 0.995 && now <= share * 1.335);
+  char advice[96];
+  std::snprintf(advice, sizeof advice, ",desirable_weight=X with X from %.3g to %.3g would balance them", share,
+                share * 4 / 3);
+  needs.log.note(balanced ? numbers : cat(numbers, ": `loss` kto", advice));
+}
+
+// Opens marked answers: a sample has two rows, see make_marked_dataset().
+static std::unique_ptr<Dataset> open_marked_dataset(const RunSpec& spec, const TextRows& rows,
+                                                    const Tokenizer& tokenizer, const std::vector<InputSpec>& specs,
+                                                    const TextOptions& t, const LanguageOptions& options,
+                                                    const DataNeeds& needs) {
+  MarkedAnswers answers =
+      encode_marked(*rows.table, tokenizer, chat_template_of(spec, tokenizer), options, *spec.data.label_column);
+  if (answers.cut > 0)
+    needs.log.note(cat(with_thousands(answers.cut), " answers of ", with_thousands(rows.table->rows()), " rows of ",
+                       rows.table->name(), " are cut at `max_seq_len` ", options.max_seq_len));
+  warn_unanswered(needs, *rows.table, answers.unanswered, options.max_seq_len);
+  if (answers.texts.empty()) refuse_unanswered(*rows.table, "give a larger `max_seq_len`");
+  if (answers.texts.size() == 1)
+    fail(Exit::data, "E_DATA_PAIRS",
+         cat(rows.table->name(), ": the loss kto compares each answer with one to another prompt, the data has one"),
+         "add rows");
+  if (needs.training) note_marks(spec, answers.desirable, needs);
+  return make_marked_dataset(std::move(answers), rows.names, tokenizer, specs, t, kDesirable);
+}
+
 std::unique_ptr<Dataset> open_language_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
                                                const std::vector<InputSpec>& specs, const TextOptions& t,
                                                const DataNeeds& needs) {
   LanguageOptions options = language_options(spec, t.fixed_seq_len > 0 ? t.fixed_seq_len : t.max_seq_len);
   if (has_answer_pairs(needs.task))
     return open_pairs_dataset(rows, tokenizer, chat_template_of(spec, tokenizer), specs, t, options, needs);
+  if (has_marked_answers(needs.task) && needs.labeled)
+    return open_marked_dataset(spec, rows, tokenizer, specs, t, options, needs);
   if (needs.labeled) {
     require_apart(spec.data.language, specs);
   } else {  // each row has a separate prediction

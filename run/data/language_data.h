@@ -17,6 +17,10 @@ struct RunSpec;
 
 // `most`: maximum length of a text in tokens; 0: no limit.
 LanguageOptions language_options(const RunSpec& spec, int64_t most);
+// Returns the options by which LanguageReader reads a row: for pairs of answers two, one after the other, else one.
+std::vector<LanguageOptions> answer_options_of(Task task, const Table& table, const LanguageOptions& options);
+// Returns true if the task's answers have marks in `label_column`.
+bool reads_marks(const DataSpec& data, Task task);
 std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const Tokenizer& tokenizer);
 
 // Opens source and target texts (TextForm::source_and_target), which are the two columns of `text_columns`.

@@ -61,25 +61,30 @@ RunSpec with_letters(RunSpec spec, const Log& log) {
 }
 
 RunSpec with_conversations(RunSpec spec, const std::string& path, const Log& log) {
-  const bool given =
-      spec.data.text.text_columns.asked() || !spec.data.text.text_columns->empty() || spec.data.label_column.asked();
+  const Task asked = requested_task(spec.objective);
+  const Task task = has_answer_pairs(asked) || has_marked_answers(asked) ? asked : language_task(spec);
+  const bool pairs = has_answer_pairs(task), marked = has_marked_answers(task);
+  const bool given = spec.data.text.text_columns.asked() || !spec.data.text.text_columns->empty() ||
+                     (spec.data.label_column.asked() && !marked);
   const bool open_task = *spec.objective.task == "auto" && requested_losses(spec.objective).parts.empty();
   if (path.empty() || given || data_kind(spec.data, path) != DataKind::text || names_tagged_words(path)) return spec;
-  const bool pairs = *spec.objective.task == "preference" || language_task(spec) != Task::language;
-  if (!open_task && !pairs && *spec.objective.task != "language" && !is_language_model(spec)) return spec;
+  if (!open_task && !pairs && !marked && asked != Task::language && !is_language_model(spec)) return spec;
   const Table table = read_table(spec, path);
-  if (table.has_column(*spec.data.label_column)) return spec;
+  const bool labeled = table.has_column(*spec.data.label_column);
+  if (labeled && !marked) return spec;
   const std::vector<std::vector<std::string>> texts = {{"messages"}, {"conversations"}, {"prompt", "completion"}},
-                                              answers = {{"prompt", "chosen", "rejected"}, {"chosen", "rejected"}};
-  const auto& usual = pairs ? answers : texts;
+                                              answers = {{"prompt", "chosen", "rejected"}, {"chosen", "rejected"}},
+                                              marks = {{"prompt", "completion"}};
+  std::vector<std::vector<std::string>> usual = labeled ? marks : pairs || marked ? answers : texts;
+  if (marked && !labeled) usual.push_back(marks[0]);  // reading the table reports that there are no marks
   for (const std::vector<std::string>& columns : usual) {
     const auto present = [&](const std::string& c) { return table.has_column(c); };
     if (!std::all_of(columns.begin(), columns.end(), present)) continue;
     spec.data.text.text_columns.suggest(columns);
     if (open_task) spec.objective.task.suggest("language");
-    log.info(cat("data: `text_columns` ", join(columns, ","), ", `task` ", pairs ? "preference" : "language",
-                 ", because '", printable(path), "' has ", columns.size() == 1 ? "this column" : "these columns",
-                 " and no label (either setting overrules)"));
+    log.info(cat("data: `text_columns` ", join(columns, ","), ", `task` ", name_of(task), ", because '",
+                 printable(path), "' has ", columns.size() == 1 ? "this column" : "these columns",
+                 labeled ? "" : " and no label", " (either setting overrules)"));
     break;
   }
   return spec;

@@ -39,7 +39,8 @@ RunSpec with_letters(RunSpec spec, const Log& log);
 
 // Chooses `task` language and the text columns of a table by the usual names of columns: messages or conversations, or
 // prompt and completion (prompts with answers). Does nothing if columns, label or another task are given, or if the
-// table has a column with the label's name. Logs the choice.
+// table has a column with the label's name. Also chooses the columns of preferences for their losses and tasks: prompt,
+// chosen and rejected, or prompt and completion with a label. Logs the choice.
 RunSpec with_conversations(RunSpec spec, const std::string& path, const Log& log);
 
 // Reads the rows of `path`, one file or several (data/text_file.h). If `text_columns` is not given, tagged words are

@@ -54,17 +54,21 @@ bool is_language_model(const RunSpec& spec) {
   return all_losses(spec, &LossRule::next_token) || is_masked_language_model(spec);
 }
 
-bool has_answer_pairs(Task task) {
+// Returns true if the task is of language models and its loss reads the rows of a batch in pairs.
+static bool has_paired_rows(Task task) {
   if (task == Task::none || task_rule(task).text != TextForm::own_tokens) return false;
   const LossRule& rule = loss_rule(task_rule(task).loss);
   return rule.next_token && rule.rows_in_turn == 2;
 }
 
+bool has_marked_answers(Task task) { return has_paired_rows(task) && *loss_rule(task_rule(task).loss).second_label; }
+bool has_answer_pairs(Task task) { return has_paired_rows(task) && !has_marked_answers(task); }
+
 Task language_task(const RunSpec& spec) {
   const std::vector<LossSpec> losses = requested_losses(spec.objective).parts;
-  const bool pairs = std::all_of(losses.begin(), losses.end(),
-                                 [](const LossSpec& s) { return has_answer_pairs(loss_rule(s.kind).task); });
-  return pairs && !losses.empty() ? loss_rule(losses[0].kind).task : Task::language;
+  const bool paired = std::all_of(losses.begin(), losses.end(),
+                                  [](const LossSpec& s) { return has_paired_rows(loss_rule(s.kind).task); });
+  return paired && !losses.empty() ? loss_rule(losses[0].kind).task : Task::language;
 }
 
 }  // namespace amp

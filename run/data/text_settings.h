@@ -26,7 +26,9 @@ bool is_masked_language_model(const RunSpec& spec);  // true if `loss` names onl
 // True for a masked language model, or if `loss` names only losses of causal language models.
 bool is_language_model(const RunSpec& spec);
 bool has_answer_pairs(Task task);  // true if a sample of its texts is a preferred and a rejected answer
-// The task of a language model's texts: preference if `loss` names only losses of pairs of answers, else language.
+// True if a sample of its texts is an answer with a mark, desirable or not, and an answer to another prompt.
+bool has_marked_answers(Task task);
+// The task of a language model's texts: that of `loss` if it names only losses of preferences, else language.
 Task language_task(const RunSpec& spec);
 
 }  // namespace amp

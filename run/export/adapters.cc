@@ -12,6 +12,7 @@
 #include "importer/adapter/trained.h"
 #include "run/folder/run_files.h"
 #include "run/spec/output.h"
+#include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
@@ -94,7 +95,7 @@ WrittenModel export_adapters(const OutputSpec& output, const PreparedModel& read
     PeftAdapter adapter = peft_values(t.lora, t.sites, values, names);
     adapter.base_sum = t.base_sum;
     // PEFT chooses the class of the model by it.
-    if (ready.task == Task::language && !adapter.config.contains("task_type"))
+    if (task_rule(ready.task).text == TextForm::own_tokens && !adapter.config.contains("task_type"))
       adapter.config["task_type"] = "CAUSAL_LM";
     write_peft_folder(out.adapter, adapter);
   }

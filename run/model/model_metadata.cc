@@ -10,6 +10,7 @@
 #include "base/setting_name.h"
 #include "base/text.h"
 #include "data/class_names.h"
+#include "data/language/marked_answers.h"
 #include "run/data/data.h"
 #include "run/data/features.h"
 #include "run/data/tokenize.h"
@@ -41,6 +42,7 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
                       const Features* features) {
   ModelRecord r;
   r.task = kind != DataKind::tensors ? task : objective.task;
+  if (const char* const other = task_rule(r.task).recorded_as; *other) r.task = Task(other);
   r.labels = objective.classes;
   r.losses = objective.losses.parts;
   r.ranges = std::move(ranges);
@@ -63,6 +65,8 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
     return r;
   }
   for (const char* name : kTextSettings) keep(name);
+  // Pairs of answers are not the columns of the task that is recorded.
+  if (r.task != task && are_pairs(*spec.data.text.text_columns)) r.preprocessing.erase("text_columns");
   if (const std::string sum = tokenizer_sum(spec); !sum.empty()) r.preprocessing["tokenizer_sum"] = {sum};
   const TextForm text = task_rule(task).text;
   if (text == TextForm::questions) {

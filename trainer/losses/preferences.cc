@@ -89,7 +89,7 @@ LossRule pair_rule(const char* name, LossDoc doc) {
 
 LossRule dpo_rule() {
   LossRule r = pair_rule(
-      "dpo", {kTakes, "-log sigmoid(beta (Δ log p - Δ log p of the teacher)); Δ: preferred - rejected", "pairs"});
+      "dpo", {kTakes, "-log sigmoid(beta (Δ log p - Δ log p of the reference)); Δ: preferred - rejected", "pairs"});
   r.build = dpo;
   r.count = count_pairs;
   r.parameters = {{"beta", ParameterForm::number, 0.1, 0, true}, kLabelSmoothing, kIgnoreIndexParameter};

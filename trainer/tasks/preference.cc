@@ -1,7 +1,6 @@
 // Preferences: pairs of answers of a language model to the same prompt, of which one is preferred. Rows alternate. The
 // reward of an answer is beta times its log-probability: the sum over its tokens minus that of the teacher (dpo), or
 // the mean over its tokens (orpo, simpo), as TRL reports rewards.
-#include <algorithm>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -9,30 +8,12 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "trainer/losses/loss.h"
+#include "trainer/tasks/answer_probability.h"
 #include "trainer/tasks/task_rule.h"
 
 namespace amp {
 
 namespace {
-
-// Returns the sum (or mean) of the log-probabilities of a row's labels; 0 without labels. logits: fp32 (rows, tokens,
-// vocabulary), label: (rows, tokens).
-double log_probability(const LossSpec& loss, const HostTensor& logits, const HostTensor& label, int64_t row,
-                       bool mean) {
-  const int64_t length = logits.dims().at(1), width = logits.dims().at(2);
-  const auto* const ids = label.as<int64_t>() + row * length;
-  double sum = 0, n = 0;
-  for (int64_t s = 0; s + 1 < length; ++s) {
-    if (ids[s + 1] == loss.ignore_index()) continue;
-    const float* const x = logits.as<float>() + (row * length + s) * width;
-    const double top = *std::max_element(x, x + width);
-    double all = 0;
-    for (int64_t c = 0; c < width; ++c) all += std::exp(x[c] - top);
-    sum += x[ids[s + 1]] - top - std::log(all);
-    ++n;
-  }
-  return mean && n > 0 ? sum / n : sum;
-}
 
 // Returns the reward of the preferred answer of a pair minus that of the rejected one. outputs: logits in fp32, and for
 // losses with a teacher those of the teacher.
@@ -41,16 +22,10 @@ double margin_of(const LossSpec& loss, std::span<const HostTensor> outputs, cons
   check(!reference || outputs.size() > 1, "preference metrics without the teacher's outputs");
   double reward[2];
   for (int64_t k = 0; k < 2; ++k) {
-    reward[k] = log_probability(loss, outputs[0], label, 2 * pair + k, !reference);
-    if (reference) reward[k] -= log_probability(loss, outputs[1], label, 2 * pair + k, false);
+    reward[k] = answer_probability(loss, outputs[0], label, 2 * pair + k, !reference);
+    if (reference) reward[k] -= answer_probability(loss, outputs[1], label, 2 * pair + k, false);
   }
   return loss.number("beta") * (reward[0] - reward[1]);
-}
-
-std::vector<HostTensor> in_fp32(const std::vector<HostTensor>& outputs) {
-  std::vector<HostTensor> out;
-  for (const HostTensor& t : outputs) out.push_back(t.cast(DType::f32));
-  return out;
 }
 
 class PreferenceMetrics final : public TaskMetrics {
@@ -92,7 +67,7 @@ class AnswerProbabilities final : public Predictions {
       auto row = static_cast<size_t>(batch.samples[static_cast<size_t>(r)]);
       if (!rows_.empty()) row = static_cast<size_t>(rows_[row]);
       for (int64_t k = 0; k < 2; ++k)
-        sums_[static_cast<size_t>(k)][row] = log_probability(loss_, logits, batch.labels, 2 * r + k, false);
+        sums_[static_cast<size_t>(k)][row] = answer_probability(loss_, logits, batch.labels, 2 * r + k, false);
     }
   }
 

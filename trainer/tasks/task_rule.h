@@ -78,6 +78,9 @@ struct TaskRule {
   std::unique_ptr<Predictions> (*make_predictions)(const LossSpec&, const PredictionContext&) = nullptr;
   std::unique_ptr<PerSampleError> (*make_error)(const LossSpec&, const MetricContext&) = nullptr;
 
+  // Task that exported models record, whose data have the same columns; "": this task.
+  const char* recorded_as = "";
+
   bool writes_text() const { return text == TextForm::own_tokens || text == TextForm::source_and_target; }
   bool from_table() const { return text != TextForm::tagged_words && text != TextForm::questions; }
   bool has_masks() const { return labels == LabelForm::masks; }

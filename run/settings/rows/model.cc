@@ -72,10 +72,10 @@ std::vector<Setting> model_settings() {
           .shown_as("FILE")
           .read_by(kTrain)
           .same_content(),
-      setting(
-          "reference", &ObjectiveSpec::reference,
-          "Reference model of dpo if no `teacher` is given. start: the model before training, with the adapter that "
-          "`adapter` names; base: without this adapter.")
+      setting("reference", &ObjectiveSpec::reference,
+              "Reference model of dpo and kto if no `teacher` is given. start: the model before training, with the "
+              "adapter that "
+              "`adapter` names; base: without this adapter.")
           .one_of({"start", "base"})
           .read_by(kTrain),
       setting("teacher_weight", &ObjectiveSpec::teacher_weight,

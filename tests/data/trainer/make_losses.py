@@ -1,4 +1,5 @@
-"""Writes losses.json: losses and gradients by PyTorch in fp64, for every kind and parameter. Needs torch."""
+"""Writes losses.json: losses and gradients by PyTorch in fp64, for every kind and parameter. Needs torch and TRL (1.16),
+whose KTOTrainer computes the cases of kto."""
 import json
 import math
 import os
@@ -15,7 +16,7 @@ def number(x):
     return x if math.isfinite(x) else None
 
 
-def case(name, spec, outputs, label, loss, teacher=None, rows=None):
+def case(name, spec, outputs, label, loss, teacher=None, rows=None, second=None):
     """outputs: list of tensors; loss: function of leaves that require gradients -> scalar."""
     leaves = [o.detach().clone().requires_grad_(True) for o in outputs]
     value = loss(*leaves)
@@ -27,7 +28,7 @@ def case(name, spec, outputs, label, loss, teacher=None, rows=None):
 
     cases.append(dict(name=name, spec=spec, outputs=[tensor(o) for o in outputs], rows=rows or (outputs[0].shape[0] if outputs[0].dim() else 1),
                       label=None if label is None else tensor(label), teacher=None if teacher is None else tensor(teacher),
-                      loss=float(value.detach()), grads=[tensor(g) for g in grads]))
+                      loss=float(value.detach()), grads=[tensor(g) for g in grads], **({} if second is None else {"second": tensor(second)})))
 
 
 def ids(shape, classes, ignore=None, share=0.3):
@@ -269,8 +270,74 @@ def preferences():
          lambda a: simpo(a, 1.5, 1.0, 0.1))
 
 
+def kto():
+    """Rows 2i: answers; 2i + 1: other answers after the same prompts. The loss is KTOTrainer._compute_loss of TRL, whose
+    models are replaced by the given logits."""
+    import collections
+    import types
+
+    from trl.trainer.kto_trainer import KTOTrainer
+
+    def answers(label):  # the logits after this call are those of the labels: -100 marks prompts and padding
+        valid = label != -100
+        return label.clamp(min=0), valid
+
+    def trl(x, reference, label, marks, beta=0.1, desirable_weight=1.0, undesirable_weight=1.0):
+        ids, valid = answers(label)
+
+        def model(logits):
+            def forward(labels=None, **_):
+                y = labels[:, 1:]
+                rows = logits[1::2] if torch.equal(labels, label[1::2]) else logits[0::2]
+                logp = rows[:, :-1].log_softmax(-1).gather(-1, y.clamp(min=0)[..., None]).squeeze(-1)
+                zero = torch.zeros(y.shape)
+                return types.SimpleNamespace(log_probs=torch.where(y != -100, logp, zero), entropy=zero, mean_logits=zero)
+            forward.training = True
+            return forward
+
+        accelerator = types.SimpleNamespace(device="cpu", gather_for_metrics=lambda t: t)
+        trainer = types.SimpleNamespace(
+            model=model(x), ref_model=model(reference), accelerator=accelerator, calculate_KL=True, aux_loss_enabled=False,
+            precompute_ref_logps=False, loss_type="kto", beta=beta, desirable_weight=desirable_weight,
+            undesirable_weight=undesirable_weight, _metrics={"train": collections.defaultdict(list)}, _total_train_tokens=0,
+            _tp_size=1, args=types.SimpleNamespace(gradient_checkpointing_kwargs=None))
+        trainer._compute_kl_logps = lambda m, b: KTOTrainer._compute_kl_logps(trainer, m, b)
+        batch = dict(input_ids=ids[0::2], attention_mask=valid[0::2].long(), completion_mask=valid[0::2].long(),
+                     KL_input_ids=ids[1::2], KL_attention_mask=valid[1::2].long(), KL_completion_mask=valid[1::2].long(),
+                     label=marks.bool())
+        import trl.trainer.kto_trainer as module
+        module.disable_gradient_checkpointing = lambda *_: __import__("contextlib").nullcontext()
+        module.is_peft_model = lambda *_: False
+        loss = KTOTrainer._compute_loss(trainer, trainer.model, batch, False)
+        z0.append(trainer._metrics["train"]["kl"][0])
+        return loss
+
+    other, own = torch.randn(12, 5, 7), torch.randn(12, 5, 7)
+    label = ids((12, 5), 7, -100)
+    label[:, 3] = torch.arange(12) % 7
+    marks = torch.tensor([1, 0, 1, 1, 0, 0])
+
+    def add(name, x=own, y=other, labels=label, m=marks, **given):
+        case(name, dict(kind="kto", **given), [x], labels, lambda a: trl(a, y, labels, m, **given), teacher=y, second=m)
+
+    z0 = []
+    add("kto")
+    add("kto weights", beta=0.5, desirable_weight=1.33, undesirable_weight=0.7)
+    add("kto where z0 is 0", other, own, beta=0.3)
+    higher = other.clone()
+    higher[1::2] = -3 * own[1::2]
+    add("kto where z0 is large", own * 3, higher, beta=0.2)
+    add("kto of desirable answers", m=torch.ones(6, dtype=torch.int64))
+    add("kto of undesirable answers", m=torch.zeros(6, dtype=torch.int64))
+    bare = label.clone()
+    bare[5] = -100  # an answer that the other prompt leaves no room for
+    add("kto with a row without labels", labels=bare)
+    add("kto of one answer", own[:2], other[:2], label[:2], torch.tensor([1]))
+    assert [z > 0 for z in z0] == [True, True, False, True, True, True, True, True], z0
+
+
 if __name__ == "__main__":
-    for make in (entropy, binary, numbers, masks, embeddings, probabilities, ordinal, preferences):
+    for make in (entropy, binary, numbers, masks, embeddings, probabilities, ordinal, preferences, kto):
         make()
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "losses.json"), "w") as f:
         f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
