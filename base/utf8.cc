@@ -84,7 +84,8 @@ void check_utf8_file(std::string_view bytes, const std::string& name) {
   fail(Exit::data, "E_DATA_UTF8",
        cat(name, ":", line, ":", bad - line_start + 1, ": ", bytes[bad] == '\0' ? "a NUL byte" : "not UTF-8", ": bytes",
            hex, " at offset ", bad),
-       "convert the file to UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8");
+       bytes[bad] == '\0' ? "remove the NUL bytes; a file in UTF-16 is converted by: iconv -f UTF-16LE -t UTF-8"
+                          : "convert the file to UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8");
 }
 
 }  // namespace amp

@@ -290,7 +290,7 @@ std::string image_path(const Table& table, int64_t row, const std::string& colum
   const std::string_view text = table.has(row, c) ? table.text(row, c) : std::string_view();
   if (text.empty())
     fail(Exit::data, "E_IMAGE_MISSING", cat(table.where(row), ": no path in column '", printable(column), "'"),
-         "fill it in or remove the row");
+         "fill it in, remove the row, or skip such rows with `skip_bad_rows`");
   if (table.line(row) == 0) return std::string(text);  // listed from a folder: already a full path
   const std::string& file = table.names()[static_cast<size_t>(table.file(row))];
   const fs::path base = !root.empty() ? fs::path(root) : fs::path(file).parent_path();

@@ -24,7 +24,7 @@ std::string_view label(const Table& table, int64_t row, size_t column) {
   if (text.empty()) {
     fail(Exit::data, "E_DATA_LABEL",
          cat(table.where(row), ": no label in column '", printable(table.columns()[column]), "'"),
-         "fill it in or remove the row");
+         "fill it in, remove the row, or skip such rows with `skip_bad_rows`");
   }
   return text;
 }

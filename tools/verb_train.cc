@@ -1,9 +1,9 @@
 // Verb train, the default: trains a model and writes model.onnx, metrics, checkpoints and run.json. Also implements
 // --dry_run, --check_data and the learning-rate range test's output. In a distributed run only the root rank prints.
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 
-#include "base/number_text.h"
 #include "base/sysinfo.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -53,14 +53,21 @@ void print_summary(const TrainReport& report, const std::string& val) {
             << "report: " << report.page << '\n';
 }
 
+// Returns the rate with 3 digits: the curve of losses is not more exact.
+std::string rate_text(double rate) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", rate);
+  return text;
+}
+
 void print_range(const LrRange& range, const std::string& folder) {
   const LrRange::Rates r = range.rates();
   std::cout << "learning-rate range test: " << range.seen() << " steps"
             << (range.over() ? ", until the loss diverged" : "") << '\n';
   if (r.valley > 0) {
-    std::cout << "--lr " << number_text(r.valley)
-              << " two thirds down the longest descent of the loss (the usual choice), " << number_text(r.steep)
-              << " where it falls fastest, " << number_text(r.minimum) << " a tenth of the rate of the lowest loss\n";
+    std::cout << "--lr " << rate_text(r.valley)
+              << " two thirds down the longest descent of the loss (the usual choice), " << rate_text(r.steep)
+              << " where it falls fastest, " << rate_text(r.minimum) << " a tenth of the rate of the lowest loss\n";
   } else {
     std::cout << "too few losses for a suggestion: a larger --lr_range_test, or another min_lr, max_lr\n";
   }

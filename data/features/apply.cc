@@ -117,7 +117,8 @@ double target_number(const FeatureTable& table, const std::string& target, std::
     fail(Exit::data, "E_DATA_LABEL", cat(table.where(row, target), ": ", what), hint);
   };
   if (text.empty())
-    refuse(cat("no value in the target column '", printable(target), "'"), "fill it in or remove the row");
+    refuse(cat("no value in the target column '", printable(target), "'"),
+           "fill it in, remove the row, or skip such rows with `skip_bad_rows`");
   const std::optional<double> y = read_number(text);
   if (!y)
     refuse(cat("'", printable(text), "' in the target column '", printable(target), "' is no number"),

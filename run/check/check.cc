@@ -208,6 +208,13 @@ void list_parameters(const Imported& model, const Probed& p, CheckReport& report
   }
 }
 
+bool has_tensors(const SourceGraph& g) {
+  return std::any_of(g.values.begin(), g.values.end(), [](const SourceValue& v) {
+    return (v.kind == SourceKind::parameter || v.kind == SourceKind::constant) && is_float(v.data.dtype()) &&
+           v.data.numel() > 1;
+  });
+}
+
 }  // namespace
 
 std::string operator_name(const CheckedNode& n) { return n.domain.empty() ? n.op : n.domain + "::" + n.op; }
@@ -229,7 +236,9 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   if (!r.trains && !r.loss_outputs.empty())
     r.todo = cat("`output` ", r.loss_outputs[0], " trains without the nodes that are not supported");
   else if (!r.trains && count.tensors == 0)
-    r.todo = "no tensor is in a weight's position: name some with `trainable` GLOB";
+    r.todo = has_tensors(g) ? "no tensor is in a weight's position: name some with `trainable` GLOB"
+                            : "the model has no floating-point tensors: its numbers are attributes of operators, which "
+                              "cannot be trained";
   list_parameters(model, p, r);
   r.tensor_lines = lines_of(describe_tensors_json(g, model.verdicts));
   r.tensor_table = describe_tensors(g, model.verdicts);

@@ -89,6 +89,8 @@ TEST_CASE("text that is not UTF-8 is refused with line, column and bytes") {
         "a");
   });
   expect_error("E_DATA_UTF8", "t.csv:2:2: a NUL byte", [] { csv(std::string("a,b\nx\0,1\n", 9)); });
+  const Error nul = error_of([] { csv(std::string("a,b\nx\0,1\n", 9)); });
+  CHECK_THAT(nul.hint(), Catch::Matchers::ContainsSubstring("iconv -f UTF-16LE"));
   expect_error("E_DATA_UTF8", "t.csv:1:1: not UTF-8", [] { csv("\xed\xa0\x80"); });
 }
 
