@@ -57,8 +57,16 @@ TEST_CASE("flags of a recipe's script and page exist", "[recipes]") {
   std::set<std::string> known{"--help", "--full", "--precisions"};  // the script's own (models/recipe.sh)
   for (const Flag& f : flags()) known.insert("--" + std::string(f.name));
   for (const ForeignFlag& f : paddle_flags()) known.insert("--" + std::string(f.name));  // after --compat paddle
-  const std::regex flag(R"((^|[\s`'"(])(--[a-z][a-z0-9_]*))");
+  const std::regex flag(R"((^|[\s`'"(])(--[a-z][a-z0-9_]*)(?![-\w]))");  // not "--no-deps", a flag of pip
+  const std::regex option("add_argument\\(\"(--[a-z][a-z0-9_]*)\"");
+  const std::set<std::string> shared = known;
   for (const fs::path& r : recipes()) {
+    known = shared;
+    for (const fs::directory_entry& script : fs::directory_iterator(r)) {
+      if (script.path().extension() != ".py") continue;
+      const std::string text = text_of(script.path());
+      for (std::sregex_iterator m(text.begin(), text.end(), option), end; m != end; ++m) known.insert((*m)[1]);
+    }
     for (const char* file : {"run.sh", "README.md"}) {
       const std::string text = text_of(r / file);
       for (std::sregex_iterator m(text.begin(), text.end(), flag), end; m != end; ++m) {

@@ -19,7 +19,7 @@ Sums kto(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const DType t = b.dtype(ratio);
   const int64_t rows = b.dims(own)[0];
   if (b.dims(in.second_label) != Dims{rows})
-    label_shape(b, in.outputs[0], in.second_label, "`desirable` [B], 1 or 0, for logits [2 B, S, V]");
+    label_shape(b, in.outputs[0], in.second_label, "'desirable' [B], 1 or 0, for logits [2 B, S, V]");
   const ValueId mean = scaled(b, total(b, every_second(b, ratio, 1)), 1 / static_cast<double>(rows));
   const ValueId z0 = b.op("Detach", {b.op("Max", {mean, b.scalar(0, t)})});
   const ValueId wanted = b.op("Greater", {b.cast(in.second_label, t), b.scalar(0.5, t)});
@@ -38,7 +38,7 @@ Counts count_answers(const LossSpec&, const HostTensor& label, int64_t) {
 LossRule kto_rule() {
   LossRule r;
   r.name = "kto";
-  r.doc = {{"logits [2 B, S, V], ids [2 B, S] of answers and answers to other prompts in turn; `desirable` [B]",
+  r.doc = {{"logits [2 B, S, V], ids [2 B, S] of answers and answers to other prompts in turn; 'desirable' [B]",
             "w (1 - sigmoid(±beta (r - z0))), r: log p - log p of the reference", "answers"}};
   r.build = kto;
   r.count = count_answers;
