@@ -30,6 +30,18 @@ class TableBuilder {
   // Leaves out the row at `line`, which has not begun, because of this error. Rethrows the error, which is being
   // handled, if no more rows may be left out.
   void skip(const Error& error, int64_t line);
+  // Calls read(), which reads the row at `line` but does not begin it. Returns false if read() throws an error of
+  // Exit::data and the row is left out.
+  template <class F>
+  bool try_row(int64_t line, F&& read) {
+    try {
+      read();
+      return true;
+    } catch (const Error& e) {
+      skip(e, line);
+      return false;
+    }
+  }
   // at: offset of the row in the source, for the report only.
   void begin_row(int64_t line, size_t at = 0);
   // Begins a row that is a file by itself, such as an image.

@@ -139,11 +139,6 @@ LabeledText LanguageReader::conversation(int64_t row) const {
 
 namespace {
 
-bool has_something_to_learn(const LabeledText& t) {
-  return std::any_of(t.labels.begin() + (t.labels.empty() ? 0 : 1), t.labels.end(),
-                     [](int64_t l) { return l != kIgnoreIndex; });
-}
-
 // Truncates to max_seq_len and keeps the special tokens after the text.
 void cut(LabeledText& t, const Tokenizer& tokenizer, bool in_frame, int64_t max_seq_len) {
   const TokenTemplate& frame = tokenizer.single();
@@ -179,7 +174,7 @@ LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, st
       cut(t, tokenizer, !table.is_json(t.row, first), most);
       ++out.cut;
     }
-    const bool learnt = has_something_to_learn(t);
+    const bool learnt = has_something_to_learn(t.labels);
     out.unanswered += !learnt;
     if (learnt || options.keep_rows || options.packing == TextPacking::wrapped) out.texts.append(t);
   };

@@ -4,6 +4,7 @@
 //   has the tools for its template.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,5 +55,13 @@ struct LanguageTexts {
 };
 LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, std::shared_ptr<const ChatTemplate> chat,
                               const LanguageOptions& options);
+
+// Returns true if a label counts. The label of the first token does not, because this token has no prediction. Labels:
+// a range of integers.
+template <class Labels>
+bool has_something_to_learn(const Labels& labels) {
+  return !labels.empty() &&
+         std::any_of(labels.begin() + 1, labels.end(), [](auto label) { return label != kIgnoreIndex; });
+}
 
 }  // namespace amp

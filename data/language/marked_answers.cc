@@ -22,11 +22,6 @@ size_t answer_begin(std::span<const int32_t> labels) {
   return static_cast<size_t>(std::find_if(labels.begin(), labels.end(), counts) - labels.begin());
 }
 
-// The first token has no prediction, so its label does not count.
-bool has_answer(std::span<const int32_t> labels) {
-  return !labels.empty() && std::any_of(labels.begin() + 1, labels.end(), counts);
-}
-
 class MarkedDataset final : public Dataset {
  public:
   MarkedDataset(MarkedAnswers answers, std::vector<std::string> names, const Tokenizer& tokenizer,
@@ -176,7 +171,7 @@ MarkedAnswers encode_marked(const Table& table, const Tokenizer& tokenizer, std:
   for (size_t i = 0; i < answers[0].texts.size(); ++i) {
     for (size_t side = 0; side < answers.size(); ++side) {
       const LabeledTexts& texts = answers[side].texts;
-      if (!has_answer(texts.labels(i))) {
+      if (!has_something_to_learn(texts.labels(i))) {
         ++out.unanswered;
         continue;
       }

@@ -1,20 +1,8 @@
 #include "data/language/preferences.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 
 namespace amp {
-
-namespace {
-
-bool has_answer(const LabeledTexts& texts, size_t at) {
-  const std::span<const int32_t> labels = texts.labels(at);
-  return std::any_of(labels.begin() + (labels.empty() ? 0 : 1), labels.end(),
-                     [](int32_t l) { return l != kIgnoreIndex; });
-}
-
-}  // namespace
 
 std::array<LanguageOptions, 2> pair_options(const Table& table, const LanguageOptions& options) {
   const std::vector<std::string>& columns = options.columns;
@@ -43,7 +31,7 @@ AnswerPairs encode_pairs(const Table& table, const Tokenizer& tokenizer, std::sh
   AnswerPairs out;
   out.cut = preferred.cut + rejected.cut;
   for (size_t i = 0; i < preferred.texts.size(); ++i) {
-    if (!has_answer(preferred.texts, i) || !has_answer(rejected.texts, i)) {
+    if (!has_something_to_learn(preferred.texts.labels(i)) || !has_something_to_learn(rejected.texts.labels(i))) {
       ++out.unanswered;
       continue;
     }

@@ -48,7 +48,7 @@ class DelimitedParser {
         }
       }
       if (least == 0 && fields.size() != out_.columns().size()) {
-        skip_ragged(fields.size());
+        out_.try_row(row_line_, [&] { ragged(fields.size()); });
         continue;
       }
       for (size_t i = out_.columns().size(); i < fields.size(); ++i) out_.columns().push_back(std::to_string(i));
@@ -138,14 +138,6 @@ class DelimitedParser {
         while (!at_line_end()) ++at_;
         skip_line_end();
       }
-    }
-  }
-
-  void skip_ragged(size_t fields) {
-    try {
-      ragged(fields);
-    } catch (const Error& e) {
-      out_.skip(e, row_line_);
     }
   }
 

@@ -200,11 +200,7 @@ void parse_json_lines(std::string_view bytes, const TableOptions&, TableBuilder&
   if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3);
   for_each_part(bytes, out, [&](const Part& part) {
     ordered_json object;
-    try {
-      object = parse_object(part, out);
-    } catch (const Error& e) {
-      return out.skip(e, part.line);
-    }
+    if (!out.try_row(part.line, [&] { object = parse_object(part, out); })) return;
     values.assign(known.size(), nullptr);
     for (const auto& [key, value] : object.items()) {
       const auto [at, fresh] = known.emplace(key, values.size());

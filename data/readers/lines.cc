@@ -19,16 +19,13 @@ void read_lines(std::string_view bytes, const TableOptions&, TableBuilder& out) 
     bytes.remove_prefix(std::min(end + 1, bytes.size()));
     if (text.ends_with('\r')) text.remove_suffix(1);
     if (text.find_first_not_of(" \t") == std::string_view::npos) continue;
-    if (text.size() > kMaxField) {
-      try {
+    const auto check_size = [&] {
+      if (text.size() > kMaxField)
         fail(Exit::data, "E_DATA_LINE",
              cat(out.name(), ":", line, ": the line has ", text.size(), " bytes, at most ", kMaxField),
              "break it into lines of one text each");
-      } catch (const Error& e) {
-        out.skip(e, line);
-        continue;
-      }
-    }
+    };
+    if (!out.try_row(line, check_size)) continue;
     out.begin_row(line, static_cast<size_t>(text.data() - begin));
     out.add_text(text);
   }

@@ -12,11 +12,6 @@ namespace amp {
 
 namespace {
 
-std::string plain(std::string name) {
-  if (name.ends_with(":0")) name.resize(name.size() - 2);
-  return name;
-}
-
 bool is_integer(DType t) { return t == DType::i32 || t == DType::i64; }
 
 // A dimension of an input.
@@ -35,7 +30,7 @@ class PositionCounter {
     for (const int v : inputs) {
       const SourceValue& x = g_.value(v);
       const bool open = x.rank_known && x.dims.size() == 1 && x.dims[0].value < 0;
-      if (plain(x.name) != "cache_position" || !open || !is_integer(x.dtype) || x.data) continue;
+      if (plain_name(x.name) != "cache_position" || !open || !is_integer(x.dtype) || x.data) continue;
       const Extent length = length_of(x.dims[0].symbol);
       if (length.input < 0) continue;
       count(v, length);
@@ -133,13 +128,13 @@ class Refusals {
  public:
   explicit Refusals(const SourceGraph& g) : g_(g), consumers_(g.consumers()) {}
 
-  void run(const std::vector<std::string>& names) const {
+  void run(const PastOptions& options) const {
     std::vector<std::string> integers;
     for (const int v : g_.inputs) {
       const SourceValue& x = g_.value(v);
-      if (plain(x.name) == "use_cache_branch" && chooses_graph(g_, consumers_, v)) refuse_branch(x.name);
+      if (plain_name(x.name) == "use_cache_branch" && chooses_graph(g_, consumers_, v)) refuse_branch(x.name);
       const bool eight = x.dtype == DType::i8 || x.dtype == DType::u8;
-      if (eight && x.rank_known && x.dims.size() >= 3 && (is_named(x.name, names) || is_past(v)))
+      if (eight && x.rank_known && x.dims.size() >= 3 && (has_configured_name(x.name, options) || is_past(v)))
         integers.push_back(x.name);
     }
     if (integers.empty()) return;
@@ -164,14 +159,6 @@ class Refusals {
              "train"),
          "use a file with one of them: decoder_model.onnx or decoder_with_past_model.onnx beside it, or export again "
          "with `optimum-cli export onnx --no-post-process`");
-  }
-
-  static bool is_named(const std::string& name, const std::vector<std::string>& patterns) {
-    return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-      const size_t at = pattern.find("%d");
-      if (at == std::string::npos) return name == pattern;
-      return name.starts_with(pattern.substr(0, at)) && name.ends_with(pattern.substr(at + 2));
-    });
   }
 
   // True if v, perhaps dequantized, is what attention reads as its past, or what precedes the new keys in a Concat that
@@ -204,6 +191,20 @@ class Refusals {
 
 }  // namespace
 
+std::string plain_name(std::string name) {
+  if (name.ends_with(":0")) name.resize(name.size() - 2);
+  return name;
+}
+
+bool has_configured_name(const std::string& name, const PastOptions& options) {
+  return std::any_of(options.names.begin(), options.names.end(), [&](const std::string& pattern) {
+    const size_t at = pattern.find("%d");
+    if (at == std::string::npos) return name == pattern;
+    const std::string before = pattern.substr(0, at), after = pattern.substr(at + 2);
+    return name.size() > before.size() + after.size() && name.starts_with(before) && name.ends_with(after);
+  });
+}
+
 bool chooses_graph(const SourceGraph& g, const std::vector<std::vector<int>>& consumers, int v) {
   const std::vector<int>& users = consumers[static_cast<size_t>(v)];
   return std::any_of(users.begin(), users.end(), [&](int user) {
@@ -218,7 +219,7 @@ bool chooses_graph(const SourceGraph& g, const std::vector<std::vector<int>>& co
 bool count_positions(Built& built, const PastOptions& options) { return options.empty && PositionCounter(built).run(); }
 
 void refuse_inference_inputs(const SourceGraph& graph, const PastOptions& options) {
-  if (options.empty) Refusals(graph).run(options.names);
+  if (options.empty) Refusals(graph).run(options);
 }
 
 }  // namespace amp

@@ -1,12 +1,17 @@
 // Inputs that a decoder's file has for inference, besides the caches that become empty (importer/surgery/pasts.h).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "importer/read/build.h"
 #include "importer/read/import.h"
 
 namespace amp {
+
+std::string plain_name(std::string name);  // without the ":0" that TensorFlow appends to names
+// Returns true if the folder's configuration names a cache so (PastOptions::names), as "past_key_values.%d.key".
+bool has_configured_name(const std::string& name, const PastOptions& options);
 
 // Computes each input cache_position (length), the indices of the positions to compute, in the graph: 0, 1, ... up to
 // the length of the token ids. Does nothing if the data feed the caches, or if the graph fixes the number of positions.

@@ -51,10 +51,9 @@ bool keeps_logits(const std::string& name) {
 }
 
 // Returns the value that an integer or boolean input with this name has in whole sequences.
-std::optional<double> fixed_number(std::string name) {
-  if (name.ends_with(":0")) name.resize(name.size() - 2);
-  if (one_of(name, {"past_sequence_length", "past_seq_len", "past_length", "past_key_values_length",
-                    "num_logits_to_keep", "logits_to_keep", "use_cache_branch"}))
+std::optional<double> fixed_number(const std::string& name) {
+  if (one_of(plain_name(name), {"past_sequence_length", "past_seq_len", "past_length", "past_key_values_length",
+                                "num_logits_to_keep", "logits_to_keep", "use_cache_branch"}))
     return 0;
   return std::nullopt;
 }
@@ -255,16 +254,6 @@ class EmptyPasts {
     g_.outputs = kept;
   }
 
-  // True if an input has a name of the folder's configuration, as "past_key_values.%d.key".
-  bool has_configured_name(const std::string& name) const {
-    return std::any_of(options_.names.begin(), options_.names.end(), [&](const std::string& pattern) {
-      const size_t at = pattern.find("%d");
-      if (at == std::string::npos) return name == pattern;
-      const std::string before = pattern.substr(0, at), after = pattern.substr(at + 2);
-      return name.size() > before.size() + after.size() && name.starts_with(before) && name.ends_with(after);
-    });
-  }
-
   void report_pasts() {
     if (pasts_.empty()) return;
     const std::string empty = cat("the caches of a past (", pasts_.size(), " inputs: ", some(pasts_), ") are empty");
@@ -285,7 +274,7 @@ class EmptyPasts {
     if (!numbers_.empty()) notes_.push_back(cat(some(numbers_), numbers_.size() > 1 ? " are 0" : " is 0"));
     std::vector<std::string> missed;
     for (const int v : g_.inputs) {
-      if (has_configured_name(g_.value(v).name)) missed.push_back(g_.value(v).name);
+      if (has_configured_name(g_.value(v).name, options_)) missed.push_back(g_.value(v).name);
     }
     if (!missed.empty())
       notes_.push_back(cat("the folder's configuration names ", missed.size(), " inputs as caches (", some(missed),

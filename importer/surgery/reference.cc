@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/bind.h"
 #include "importer/read/build.h"
 
 namespace amp {
@@ -91,19 +92,6 @@ void Copier::copy(const SourceNode& n) {
   ++nodes_;
 }
 
-// Returns per node whether one of `outputs` depends on it.
-std::vector<char> live_nodes(const std::vector<SourceNode>& nodes, size_t values, const std::vector<int>& outputs) {
-  std::vector<char> needed(values, 0), live(nodes.size(), 0);
-  for (const int v : outputs) needed[static_cast<size_t>(v)] = 1;
-  for (size_t i = nodes.size(); i-- > 0;) {
-    for (const int v : nodes[i].outputs) live[i] = live[i] || (v >= 0 && needed[static_cast<size_t>(v)]);
-    for (const int v : nodes[i].inputs) {
-      if (live[i] && v >= 0) needed[static_cast<size_t>(v)] = 1;
-    }
-  }
-  return live;
-}
-
 void require_copyable(const SourceNode& n) {
   const char* const hint = "give the model before training with `teacher`";
   if (n.op == "BatchNormalization")
@@ -120,20 +108,21 @@ void require_copyable(const SourceNode& n) {
 
 }  // namespace
 
-ReferenceModel::ReferenceModel(const SourceGraph& g, std::vector<int> outputs)
-    : nodes_(g.nodes), outputs_(std::move(outputs)) {
+ReferenceModel::ReferenceModel(const SourceGraph& g, std::vector<int> outputs) : outputs_(std::move(outputs)) {
+  const std::vector<bool> live = live_nodes(g, outputs_);
+  for (size_t i = 0; i < live.size(); ++i) {
+    if (live[i]) nodes_.push_back(g.nodes[i]);
+  }
   for (size_t v = 0; v < g.values.size(); ++v) {
     if (g.values[v].kind == SourceKind::parameter) weights_[static_cast<int>(v)] = g.values[v].data;
   }
 }
 
 ReferenceModel::Added ReferenceModel::add(SourceGraph& g) const {
-  const std::vector<char> live = live_nodes(nodes_, g.values.size(), outputs_);
   Copier copier(g, weights_);
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (!live[i]) continue;
-    require_copyable(nodes_[i]);
-    copier.copy(nodes_[i]);
+  for (const SourceNode& n : nodes_) {
+    require_copyable(n);
+    copier.copy(n);
   }
   Added out;
   for (const int v : outputs_) out.outputs.push_back(copier.of(v));

@@ -13,8 +13,8 @@ namespace amp {
 
 class ReferenceModel {
  public:
-  // Records the nodes and weights of the graph as they are now. outputs: values of the graph. The tensors stay in
-  // memory until this object is destroyed.
+  // Records the nodes that outputs depend on, and the weights of the graph, as they are now. outputs: values of the
+  // graph. The tensors stay in memory until this object is destroyed.
   ReferenceModel(const SourceGraph& g, std::vector<int> outputs);
 
   struct Added {

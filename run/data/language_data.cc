@@ -174,17 +174,23 @@ static void warn_unanswered(const DataNeeds& needs, const Table& table, int64_t 
   fail(Exit::data, "E_DATA_EMPTY", cat(table.name(), ": there is nothing to learn in any row"), hint);
 }
 
+// Reports answers that are cut or left out. Fails if none is left. Answers: AnswerPairs or MarkedAnswers.
+template <class Answers>
+static void report_answers(const DataNeeds& needs, const Table& table, const Answers& answers, int64_t max_seq_len) {
+  if (answers.cut > 0)
+    needs.log.note(cat(with_thousands(answers.cut), " answers of ", with_thousands(table.rows()), " rows of ",
+                       table.name(), " are cut at `max_seq_len` ", max_seq_len));
+  warn_unanswered(needs, table, answers.unanswered, max_seq_len);
+  if (answers.texts.empty()) refuse_unanswered(table, "give a larger `max_seq_len`");
+}
+
 // Opens pairs of answers: a sample has two rows.
 static std::unique_ptr<Dataset> open_pairs_dataset(const TextRows& rows, const Tokenizer& tokenizer,
                                                    std::shared_ptr<const ChatTemplate> chat,
                                                    const std::vector<InputSpec>& specs, TextOptions t,
                                                    const LanguageOptions& options, const DataNeeds& needs) {
   AnswerPairs pairs = encode_pairs(*rows.table, tokenizer, std::move(chat), options);
-  if (pairs.cut > 0)
-    needs.log.note(cat(with_thousands(pairs.cut), " answers of ", with_thousands(rows.table->rows()), " rows of ",
-                       rows.table->name(), " are cut at `max_seq_len` ", options.max_seq_len));
-  warn_unanswered(needs, *rows.table, pairs.unanswered, options.max_seq_len);
-  if (pairs.texts.empty()) refuse_unanswered(*rows.table, "give a larger `max_seq_len`");
+  report_answers(needs, *rows.table, pairs, options.max_seq_len);
   t.sides = true;
   return make_labeled_dataset(std::move(pairs.texts), rows.names, tokenizer, specs, t);
 }
@@ -216,11 +222,7 @@ static std::unique_ptr<Dataset> open_marked_dataset(const RunSpec& spec, const T
                                                     const DataNeeds& needs) {
   MarkedAnswers answers =
       encode_marked(*rows.table, tokenizer, chat_template_of(spec, tokenizer), options, *spec.data.label_column);
-  if (answers.cut > 0)
-    needs.log.note(cat(with_thousands(answers.cut), " answers of ", with_thousands(rows.table->rows()), " rows of ",
-                       rows.table->name(), " are cut at `max_seq_len` ", options.max_seq_len));
-  warn_unanswered(needs, *rows.table, answers.unanswered, options.max_seq_len);
-  if (answers.texts.empty()) refuse_unanswered(*rows.table, "give a larger `max_seq_len`");
+  report_answers(needs, *rows.table, answers, options.max_seq_len);
   if (answers.texts.size() == 1)
     fail(Exit::data, "E_DATA_PAIRS",
          cat(rows.table->name(), ": the loss kto compares each answer with one to another prompt, the data has one"),
