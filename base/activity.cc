@@ -14,6 +14,13 @@ std::atomic<bool> wanted{false};   // there is a display
 std::atomic<bool> taken{false};    // an activity has the display
 std::atomic<bool> visible{false};  // a state was shown and not removed yet
 static_assert(std::atomic<bool>::is_always_lock_free);
+
+using Clock = std::chrono::steady_clock;
+
+Clock::rep ticks_after(Clock::time_point begin, double seconds) {
+  const auto wait = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  return (begin + wait).time_since_epoch().count();
+}
 }  // namespace
 
 Activity::Activity(std::string what, std::string unit, int64_t total) {
@@ -21,9 +28,7 @@ Activity::Activity(std::string what, std::string unit, int64_t total) {
   shown_ = true;
   state_ = {std::move(what), std::move(unit), 0, total, 0};
   begin_ = Clock::now();
-  next_ = (begin_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(kFirstSeconds)))
-              .time_since_epoch()
-              .count();
+  next_ = ticks_after(begin_, kFirstSeconds);
 }
 
 Activity::Activity(std::string what) : Activity(std::move(what), "", 0) {
@@ -65,9 +70,7 @@ void Activity::show() {
   const Clock::time_point now = Clock::now();
   state_.done = done_;
   state_.seconds = std::chrono::duration<double>(now - begin_).count();
-  next_ = (now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(kSeconds)))
-              .time_since_epoch()
-              .count();
+  next_ = ticks_after(now, kSeconds);
   visible = true;  // before the line is drawn, so that a signal between the two erases it
   display(&state_);
 }

@@ -1,5 +1,6 @@
 // Activity: work before, between or after training steps that a person may wait for, such as reading a file. It counts
-// what is done; the calling program may show the count on a terminal. Without a display it costs a comparison.
+// the finished units of this work. The program may show the count on a terminal. Without a display, a report costs one
+// comparison.
 //
 // The display belongs to the process, as its terminal does, so that readers and loops need no argument for it. If
 // several activities run at the same time, only the first one is shown.

@@ -51,8 +51,8 @@ class PlaceValues {
     TokenForm form;                      // if not uniform
     std::optional<double> real, padded;  // the value at all tokens, and at all padded positions, if known
   };
-  // given: index of a value (an input or the result of a node) -> what is known of its elements. Values without
-  // the form in `Known` are ignored.
+  // given: known elements of inputs and of results of nodes. The key is the value's index. Values that do not have the
+  // form in `Known` are ignored.
   PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p, const std::map<int32_t, Known>& given);
   const Known* at(ValueId v) const;
   // True if v, extended to `rank` dims, is x at padded positions of form f.

@@ -1,4 +1,5 @@
-// .onnx_adapter files. The input is a file; what is read must survive writing, and its pairs of A and B must fit.
+// Fuzz target of .onnx_adapter files. The input is such a file. An adapter that was read, written and read again must
+// be equal, and the shapes of its A and B must fit together.
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_folder.h"
 #include "importer/adapter/adapter_file.h"

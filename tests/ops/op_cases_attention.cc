@@ -52,8 +52,8 @@ OpCase hidden(const Shape& s, const Dims& mask, double fill, bool zero) {
   c.attrs.set("empty_rows_zero", int64_t{zero});
   return c;
 }
-// A mask with which query i attends only to keys from i - `behind` to i + `ahead`, as causal and local attention do. It
-// hides whole blocks of keys.
+// Attention with a mask that lets query i read only the keys from i - `behind` to i + `ahead`. Causal and local
+// attention have such masks. They hide whole blocks of keys.
 OpCase banded(const Shape& s, int64_t behind, int64_t ahead, double fill, bool boolean) {
   OpCase c = attention(s);
   c.in.push_back({{1, 1, s.queries, s.keys},

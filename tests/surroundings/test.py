@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = ROOT / "tests/data/zoo/lenet_relu_dyn18/model.onnx"
 TRAIN = ["--train", "data.safetensors", "--val", "data.safetensors", "--loss", "cross_entropy", "--max_steps", "4", "--lr", "0.01",
          "--device", "cpu", "--output_dir", "out/run"]  # fmt: skip
-NOBODY = 65534  # user id of `nobody` on Debian
+NOBODY = 65534  # Debian gives this id to the user `nobody`
 STORAGE = 7
 CLONE_NEWNS, MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 1, 32, 4096, 16384, 1 << 18
 SKIPPED = 77  # exit status of a child without the right to mount
