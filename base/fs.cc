@@ -58,7 +58,14 @@ void ensure_dir(const std::string& path) {
   if (is_dir(path)) return;
   const std::string parent = parent_of(path);
   if (parent != path && parent != "." && !is_dir(parent)) ensure_dir(parent);
-  if (::mkdir(path.c_str(), 0777) == 0) return sync_dir(parent_of(path));
+  if (::mkdir(path.c_str(), 0777) == 0) {
+    try {
+      return sync_dir(parent_of(path));
+    } catch (const Error&) {  // the caller does not know of the folder, so nobody else would remove it
+      ::rmdir(path.c_str());
+      throw;
+    }
+  }
   const int code = errno;
   if (code == EEXIST && is_dir(path)) return;  // another process created it first
   storage_error("cannot create folder", path, code == EEXIST ? ENOTDIR : code);

@@ -53,8 +53,9 @@ def points_of(phase):
 def attempt(campaign, phase, call, number, how, text):
     """Makes one try and checks what it leaves."""
     words = phase.begin()
-    process = phase.program.run(words, phase.folder, prefix=faults.injection(call, how, number))
-    problems = [] if how == "KILL" else wrong_end(process)
+    log = phase.folder / "injected"
+    process = phase.program.run(words, phase.folder, prefix=faults.injection(call, how, number, log))
+    problems = [] if how == "KILL" else wrong_end(process, silent=faults.lost_text(log))
     problems += phase.problems(process.returncode, may_leave(call, how, process.returncode))
     campaign.tried(f"{phase.name} {call} {how}")
     said = error_of(process).get("error", "")

@@ -38,11 +38,16 @@ def require_strace():
         raise Skip("strace may not trace processes here")
 
 
-def injection(call, how, when):
+def injection(call, how, when, log):
     """Returns the prefix of a command whose `when`-th system call `call` fails (how = errno) or is its last (how =
-    KILL)."""
+    KILL). Every thread counts its own calls, so one call may fail in each of them. The file `log` lists the calls."""
     what = "signal=KILL" if how == "KILL" else f"error={how}"
-    return ["strace", "-f", "-qq", "-e", f"trace={call}", "-e", f"inject={call}:{what}:when={when}", "-o", "/dev/null"]
+    return ["strace", "-f", "-qq", "-e", f"trace={call}", "-e", f"inject={call}:{what}:when={when}", "-o", log]
+
+
+def lost_text(log):
+    """Returns whether a write to standard error was made to fail: the process then cannot say why it ends."""
+    return re.search(r"write\(2, .*\(INJECTED\)", log.read_text(errors="replace")) is not None
 
 
 SYSTEM = re.compile(r"/proc/|/sys/|/etc/|/usr/|pipe:|\.so\b|locale")

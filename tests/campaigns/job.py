@@ -74,13 +74,13 @@ def error_of(process):
     return {}
 
 
-def wrong_end(process):
+def wrong_end(process, silent=False):
     """Returns problems of how a process ended: a signal, an exit code that is not documented, an error without its
-    line."""
+    line. A `silent` process could not write its line."""
     code = process.returncode
     if code not in EXIT_CODES:
         return [f"exit {code}: {process.stderr[-300:]}"]
-    if code and not error_of(process):
+    if code and not silent and not error_of(process):
         return [f"exit {code} without a JSON line: {process.stderr[-300:]}"]
     return []
 

@@ -79,6 +79,8 @@ def arguments():
     p.add_argument("--keep", action="store_true", help="leave the temporary files")
     p.add_argument("--names", dest="only_names", action="store_true", help="print the names and end")
     args = p.parse_args()
+    if args.work and not args.only_names:
+        args.work.mkdir(parents=True, exist_ok=True)
     args.names = list(CAMPAIGNS) if args.names in ([], ["all"]) else args.names
     unknown = set(args.names) - set(CAMPAIGNS)
     if unknown:

@@ -135,3 +135,33 @@ TEST_CASE("an old checkpoint that cannot be renamed is removed") {
   save_checkpoint(dir, sample(2, 2), one);
   CHECK(list_dir(dir) == Names{"checkpoint-2"});
 }
+
+TEST_CASE("an old checkpoint whose new name cannot be made durable stays whole, and no temporary folder is left") {
+  if (!Faults::available()) SKIP("sanitizers replace the same functions");
+  SaveOptions one;
+  one.save_total_limit = 1;
+  for (int k = 1; k < 100; ++k) {  // the k-th fsync fails
+    const TempDir t;
+    const std::string dir = t / "checkpoints", old = checkpoint_path(dir, 4), recent = checkpoint_path(dir, 8);
+    save_checkpoint(dir, sample(4, 1), one);
+    Names warnings;
+    one.warn = [&](const std::string& why) { warnings.push_back(why); };
+    int calls = 0;
+    bool saved = true;
+    {
+      const Faults faults([&](const FileCall& c) { return c.name == "fsync" && ++calls == k ? EDQUOT : kPass; });
+      try {
+        save_checkpoint(dir, sample(8, 2), one);
+      } catch (const Error&) {
+        saved = false;
+      }
+    }
+    INFO("fsync " << k << " of " << calls << " failed; saved: " << saved);
+    CHECK_FALSE(has_temporary_checkpoints(dir));
+    if (path_exists(old)) CHECK(value_of(load_checkpoint(old)) == 1);
+    if (saved) CHECK(value_of(load_checkpoint(recent)) == 2);
+    if (saved && path_exists(old)) CHECK_FALSE(warnings.empty());
+    if (calls < k) return;  // every one has failed once
+  }
+  FAIL("there is no end of calls of fsync");
+}

@@ -86,7 +86,12 @@ void discard(const std::string& dir, int64_t step) {
     remove_tree(path + "/" + kManifest);
     return remove_tree(path);
   }
-  sync_dir(dir);
+  try {
+    sync_dir(dir);
+  } catch (const Error&) {  // after a power cut, the old name could show a checkpoint that is partly removed: keep it
+    if (::rename(aside.c_str(), path.c_str()) != 0) storage_error("cannot rename back", aside, errno);
+    throw;
+  }
   remove_tree(aside);
 }
 
