@@ -61,7 +61,7 @@ void ensure_dir(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0) {
     try {
       return sync_dir(parent_of(path));
-    } catch (const Error&) {  // the caller does not know of the folder, so nobody else would remove it
+    } catch (const Error&) {  // callers remove a folder only after this function returned
       ::rmdir(path.c_str());
       throw;
     }
@@ -74,7 +74,10 @@ void ensure_dir(const std::string& path) {
 std::vector<std::string> list_dir(const std::string& path) {
   std::error_code e;
   std::vector<std::string> names;
-  std::filesystem::directory_iterator it(path, e);
+  std::filesystem::directory_iterator it;
+  do {
+    it = std::filesystem::directory_iterator(path, e);
+  } while (e == std::errc::interrupted);
   for (; !e && it != std::filesystem::directory_iterator(); it.increment(e)) names.push_back(it->path().filename());
   if (e && e.value() != ENOENT) storage_error("cannot list folder", path, e.value());
   std::sort(names.begin(), names.end());
@@ -83,7 +86,10 @@ std::vector<std::string> list_dir(const std::string& path) {
 
 void remove_tree(const std::string& path) {
   std::error_code e;
-  const auto removed = std::filesystem::remove_all(path, e);
+  std::uintmax_t removed = 0;
+  do {
+    removed = std::max(removed, std::filesystem::remove_all(path, e));
+  } while (e == std::errc::interrupted);
   if (e) storage_error("cannot remove", path, e.value());
   if (removed > 0) sync_dir(parent_of(path));
 }

@@ -48,10 +48,10 @@ void move_entry(const std::string& staged, const std::string& dir, const std::st
   const std::string from = staged + "/" + name, to = dir + "/" + name;
   if (!path_exists(from)) return;  // already moved before a crash
   if (is_dir(from) && path_exists(to)) {
-    // If `from` is incomplete, its copy in `to` is complete: the process ended while move_path() removed `from`. Else
-    // `to` is of the replaced run.
-    if (!verifies(from)) return remove_tree(from);
-    remove_tree(to);
+    // If `from` lacks files, its copy in `to` is complete: the process ended while move_path() removed `from`. Else
+    // `to` is of the replaced run. Files that cannot be read prove nothing: `from` is the only copy.
+    if (lacks_files(from)) return remove_tree(from);
+    remove_checkpoint(to);
   }
   move_path(from, to);
 }
@@ -73,7 +73,7 @@ void finish_move(const std::string& staged, const std::string& dir) {
     const std::vector<std::string> names = listed(j, "move");
     if (path_exists(staged + "/checkpoints")) ensure_dir(dir + "/checkpoints");
     for (const std::string& name : names) move_entry(staged, dir, name);
-    for (const std::string& name : listed(j, "remove")) remove_tree(dir + "/" + name);
+    for (const std::string& name : listed(j, "remove")) remove_own(dir + "/" + name);
     ::rmdir((staged + "/checkpoints").c_str());
     ::unlink((staged + kMove).c_str());  // the move is complete; the remaining files are leftovers
     remove_aside(staged);

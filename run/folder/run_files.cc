@@ -179,8 +179,10 @@ bool holds_results(const std::string& folder) {
   return path_exists(folder + "/model.onnx") || !list_checkpoints(folder + "/" + kCheckpoints).empty();
 }
 
+void remove_own(const std::string& path) { is_dir(path) ? remove_checkpoint(path) : remove_tree(path); }
+
 void remove_run(const std::string& folder) {
-  for (const std::string& path : own_paths(folder)) remove_tree(folder + "/" + path);
+  for (const std::string& path : own_paths(folder)) remove_own(folder + "/" + path);
   remove_tree(folder + "/" + kRecordFile);
 }
 
@@ -221,7 +223,7 @@ void remove_stale(const std::string& folder) {
 
 void remove_aside(const std::string& folder) {
   if (is_link(folder) || !is_dir(folder)) return;
-  for (const std::string& path : checkpoint_names(folder)) remove_tree(folder + "/" + path);
+  for (const std::string& path : checkpoint_names(folder)) remove_own(folder + "/" + path);
   clean_checkpoints(folder + "/" + kCheckpoints);
   if (!is_link(folder + "/" + kCheckpoints)) ::rmdir((folder + "/" + kCheckpoints).c_str());
   for (const std::string& name : list_dir(folder)) {

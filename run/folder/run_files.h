@@ -77,6 +77,7 @@ bool is_run_folder(const std::string& path);
 // true if there are steps, checkpoints or a model that a new run would lose
 bool holds_results(const std::string& folder);
 
+void remove_own(const std::string& path);    // a file or a checkpoint of a run
 void remove_run(const std::string& folder);  // removes own_paths() and the record
 // Removes temporary files of a run's names that processes left which have ended (names contain a pid). Requires the
 // DirLock. Temporary checkpoints are left: see recover_checkpoints().

@@ -190,7 +190,9 @@ TEST_CASE("a limit of memory shows in the number of threads that can be started"
 TEST_CASE("a folder that cannot be made durable is not left behind") {
   if (!Faults::available()) SKIP("sanitizers replace the same functions");
   const TempDir t;
-  const Faults faults([&](const FileCall& c) { return c.name == "fsync" && c.path == canonical(t.path) ? EIO : kPass; });
-  expect_error("E_WRITE", "cannot make folder durable", [&] { ensure_dir(t / "new"); }, Exit::storage);
+  const Faults faults(
+      [&](const FileCall& c) { return c.name == "fsync" && c.path == canonical(t.path) ? EIO : kPass; });
+  expect_error(
+      "E_WRITE", "cannot make folder durable", [&] { ensure_dir(t / "new"); }, Exit::storage);
   CHECK_FALSE(path_exists(t / "new"));
 }

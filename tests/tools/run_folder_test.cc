@@ -208,6 +208,20 @@ TEST_CASE("a move that was cut short after any step is finished by the next star
   }
 }
 
+TEST_CASE("a move takes a checkpoint that does not verify, and never keeps the replaced run's", "[folder]") {
+  const TempDir f;
+  const std::string dir = f / "run", aside = dir + "/.new-run", name = "checkpoints/checkpoint-2";
+  fake_run(dir, "old", 2);
+  fake_run(f / "other", "new", 2);
+  write_bytes(f / "other/checkpoints/checkpoint-2/state.safetensors", "new");  // not the bytes of the manifest
+  stdfs::copy(f / "other", aside, stdfs::copy_options::recursive);
+  stdfs::remove(aside + "/.lock");
+  write_bytes(aside + "/.move.json", json{{"move", {name}}, {"remove", json::array()}}.dump());
+  finish_interrupted(dir);
+  CHECK(bytes_of(dir + "/" + name + "/state.safetensors") == "new");
+  CHECK_FALSE(stdfs::exists(aside));
+}
+
 TEST_CASE("a replacing run that was stopped goes on aside, and takes the place at its end", "[folder]") {
   const TempDir f;
   const std::string dir = f / "run";

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
 #include "base/checksum.h"
@@ -38,8 +39,11 @@ std::optional<int64_t> step_of(const std::string& name) {
   return std::stoll(digits);
 }
 
-std::string aside_path(const std::string& dir, int64_t step) {
-  return cat(checkpoint_path(dir, step), kAside, ::getpid());
+std::string aside_of(const std::string& path) { return cat(path, kAside, ::getpid()); }
+
+bool is_absent(const std::string& path) {
+  struct stat s;
+  return ::lstat(path.c_str(), &s) != 0 && errno == ENOENT;
 }
 
 Manifest::File write_state(const std::string& folder, const Checkpoint& c) {
@@ -73,26 +77,6 @@ void write_folder(const std::string& folder, const Checkpoint& c) {
   file.write(text.data(), static_cast<int64_t>(text.size()));
   file.finish();
   sync_dir(folder);
-}
-
-// Removes a checkpoint. Its folder is renamed first, so that a crash during the removal leaves no partial checkpoint
-// visible. A folder of a lower layer of overlayfs cannot be renamed: there the manifest is removed first, without which
-// the folder is no checkpoint.
-void discard(const std::string& dir, int64_t step) {
-  const std::string path = checkpoint_path(dir, step), aside = aside_path(dir, step) + kPruned;
-  remove_tree(aside);
-  if (::rename(path.c_str(), aside.c_str()) != 0) {
-    if (errno != EXDEV) storage_error("cannot remove", path, errno);
-    remove_tree(path + "/" + kManifest);
-    return remove_tree(path);
-  }
-  try {
-    sync_dir(dir);
-  } catch (const Error&) {  // after a power cut, the old name could show a checkpoint that is partly removed: keep it
-    if (::rename(aside.c_str(), path.c_str()) != 0) storage_error("cannot rename back", aside, errno);
-    throw;
-  }
-  remove_tree(aside);
 }
 
 // Returns the step in the name of a temporary checkpoint: 120 for "checkpoint-120.tmp-7"; nullopt for other names.
@@ -167,6 +151,31 @@ void clean_checkpoints(const std::string& dir) {
   }
 }
 
+bool lacks_files(const std::string& path) {
+  return is_absent(path + "/" + kManifest) || is_absent(path + "/" + kState);
+}
+
+// The folder is renamed first, so that a crash during the removal leaves no partial checkpoint visible. A folder of a
+// lower layer of overlayfs cannot be renamed: there the manifest is removed first, without which the folder is no
+// checkpoint.
+void remove_checkpoint(const std::string& path) {
+  const std::string aside = aside_of(path) + kPruned;
+  remove_tree(aside);
+  if (::rename(path.c_str(), aside.c_str()) != 0) {
+    if (errno == ENOENT) return;
+    if (errno != EXDEV) storage_error("cannot remove", path, errno);
+    remove_tree(path + "/" + kManifest);
+    return remove_tree(path);
+  }
+  try {
+    sync_dir(std::filesystem::path(path).parent_path().string());
+  } catch (const Error&) {  // after a power cut, the old name could show a checkpoint that is partly removed: keep it
+    if (::rename(aside.c_str(), path.c_str()) != 0) storage_error("cannot rename back", aside, errno);
+    throw;
+  }
+  remove_tree(aside);
+}
+
 void prune_checkpoints(const std::string& dir, int64_t newest, const SaveOptions& o) {
   if (o.save_total_limit <= 0) return;
   std::vector<int64_t> present = list_checkpoints(dir), removable;
@@ -185,7 +194,7 @@ void prune_checkpoints(const std::string& dir, int64_t newest, const SaveOptions
   }
   for (const int64_t s : removable) {
     try {
-      discard(dir, s);
+      remove_checkpoint(checkpoint_path(dir, s));
     } catch (const Error& e) {  // the newest one is safe, so training need not end
       if (o.warn) o.warn(e.fact());
     }
@@ -193,7 +202,7 @@ void prune_checkpoints(const std::string& dir, int64_t newest, const SaveOptions
 }
 
 std::string save_checkpoint(const std::string& dir, const Checkpoint& c, const SaveOptions& options) {
-  const std::string path = checkpoint_path(dir, c.step), aside = aside_path(dir, c.step);
+  const std::string path = checkpoint_path(dir, c.step), aside = aside_of(path);
   try {
     ensure_dir(dir);
     remove_tree(aside);

@@ -40,6 +40,10 @@ struct SaveOptions {
 std::string save_checkpoint(const std::string& dir, const Checkpoint& checkpoint, const SaveOptions& options = {});
 // Removes checkpoints beyond the limit, as save_checkpoint() does; `newest` is verified first and kept.
 void prune_checkpoints(const std::string& dir, int64_t newest, const SaveOptions& options);
+// Removes a checkpoint durably; a missing one is not an error. If this fails, `path` is still whole, or a temporary
+// folder is left that clean_checkpoints() removes.
+void remove_checkpoint(const std::string& path);
+bool lacks_files(const std::string& path);  // true if a removal was interrupted, which leaves a part of the files
 
 // Verifies all files before it returns. Exit::checkpoint: E_CKPT_MISSING, E_CKPT_MANIFEST (damaged), E_CKPT_VERSION
 // (from a newer program), E_CKPT_TORN (a file is missing or has another size), E_CKPT_CHECKSUM.
