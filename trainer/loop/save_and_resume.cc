@@ -116,8 +116,11 @@ void Trainer::warn_of_old(const std::string& why) const {
   config_.log.warning(cat("W_CKPT_REMOVE: an old checkpoint is kept: ", why));
 }
 
+// An interrupted evaluation may still find that another checkpoint is the best one. Until the resumed run has repeated
+// it, all are kept, so that the same ones remain as without the interruption.
 SaveOptions Trainer::save_options() const {
-  return {config_.save_total_limit, best_.step, [this](const std::string& why) { warn_of_old(why); }};
+  return {evaluation_due_ ? 0 : config_.save_total_limit, best_.step,
+          [this](const std::string& why) { warn_of_old(why); }};
 }
 
 bool Trainer::keep(Checkpoint& c, int64_t others) {
