@@ -56,15 +56,17 @@ def attempt(campaign, phase, call, number, how, text):
     log = phase.folder / "injected"
     process = phase.program.run(words, phase.folder, prefix=faults.injection(call, how, number, log))
     problems = [] if how == "KILL" else wrong_end(process, silent=faults.lost_text(log))
-    problems += phase.problems(process.returncode, may_leave(call, how, process.returncode))
+    problems += phase.problems(process.returncode, may_leave(call, how, text, process.returncode))
     campaign.tried(f"{phase.name} {call} {how}")
     said = error_of(process).get("error", "")
     campaign.fault(f"{phase.name}: {how} at {call} {number} ({text}): exit {process.returncode} {said}", *problems)
 
 
-def may_leave(call, how, code):
+def may_leave(call, how, text, code):
     """Returns parts of names of temporary files that may stay until the next start."""
-    if how == "KILL" or call in REMOVING:
+    opened_for_removal = call == "openat" and how != "EINTR" and "O_DIRECTORY" in text and any(
+        part in text for part in TEMPORARY)
+    if how == "KILL" or call in REMOVING or opened_for_removal:
         return TEMPORARY
     return (".finish",) if code == STORAGE else ()  # complete results that could not be moved: the next start moves them
 

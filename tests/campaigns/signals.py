@@ -69,8 +69,9 @@ def trial(campaign, phase, name, twice, wanted):
 
 
 def default_actions():
-    """Restores the default actions of two signals that Python ignores, because children inherit that."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+    """Restores the default actions of signals that Python, or a shell that started it in the background, ignores:
+    children inherit that."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
