@@ -59,7 +59,7 @@ def attempt(campaign, phase, call, number, how, text):
     problems += phase.problems(process.returncode, may_leave(call, how, text, process.returncode))
     campaign.tried(f"{phase.name} {call} {how}")
     said = error_of(process).get("error", "")
-    campaign.fault(f"{phase.name}: {how} at {call} {number} ({text}): exit {process.returncode} {said}", *problems)
+    campaign.fault(f"{phase.name}: {how} at {call} {number} ({text[:160]}): exit {process.returncode} {said}", *problems)
 
 
 def may_leave(call, how, text, code):

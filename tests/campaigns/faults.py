@@ -70,6 +70,6 @@ def points(program, words, folder, calls, first):
         seen[thread_call] = seen.get(thread_call, 0) + 1
         started |= first in line
         if started and not SYSTEM.search(line):
-            found.append((match[2], seen[thread_call], line[:150]))
+            found.append((match[2], seen[thread_call], line[:300]))
     log.unlink()
     return found
