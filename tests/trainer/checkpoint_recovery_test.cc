@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fs.h"
+#include "base/temporary.h"
 #include "tests/faults.h"
 #include "tests/support.h"
 #include "trainer/loop/checkpoint.h"
@@ -162,6 +163,34 @@ TEST_CASE("an old checkpoint whose new name cannot be made durable stays whole, 
     if (saved) CHECK(value_of(load_checkpoint(recent)) == 2);
     if (saved && path_exists(old)) CHECK_FALSE(warnings.empty());
     if (calls < k) return;  // every one has failed once
+  }
+  FAIL("there is no end of calls of fsync");
+}
+
+TEST_CASE("a signal that ends a save leaves no temporary folder, and a checkpoint that can be read") {
+  if (!Faults::available()) SKIP("sanitizers replace the same functions");
+  SaveOptions one;
+  one.save_total_limit = 1;
+  for (int k = 1; k < 100; ++k) {  // the signal arrives at the k-th fsync
+    const TempDir t;
+    const std::string dir = t / "checkpoints";
+    save_checkpoint(dir, sample(4, 1), one);
+    const int status = in_child([&] {
+      int calls = 0;
+      const Faults faults([&](const FileCall& c) {
+        if (c.name == "fsync" && ++calls == k) {
+          remove_temporaries();
+          ::_exit(140);
+        }
+        return kPass;
+      });
+      save_checkpoint(dir, sample(8, 2), one);
+    });
+    INFO("fsync " << k);
+    CHECK_FALSE(has_temporary_checkpoints(dir));
+    CHECK_FALSE(find_latest(dir).path.empty());
+    if (status == 0) return;  // the save ended before the k-th call
+    CHECK(status == 140);
   }
   FAIL("there is no end of calls of fsync");
 }

@@ -161,6 +161,7 @@ bool lacks_files(const std::string& path) {
 void remove_checkpoint(const std::string& path) {
   const std::string aside = aside_of(path) + kPruned;
   remove_tree(aside);
+  const TemporaryPath registered(aside);  // a signal may end the process during the removal
   if (::rename(path.c_str(), aside.c_str()) != 0) {
     if (errno == ENOENT) return;
     if (errno != EXDEV) storage_error("cannot remove", path, errno);
