@@ -24,6 +24,7 @@
 #include "importer/quantized/quantized_weights.h"
 #include "importer/read/tensor.h"
 #include "importer/write/add_slots.h"
+#include "importer/write/external.h"
 #include "importer/write/half.h"
 #include "importer/write/inference_form.h"
 #include "importer/write/patch.h"
@@ -121,39 +122,6 @@ class Aside {
   std::string folder_, file_;
   TemporaryPath registered_, registered_file_, registered_data_;  // a folder is removed only if it is empty by then
 };
-
-using ExternalTensors = std::vector<std::pair<onnx::TensorProto*, HostTensor>>;
-
-// Moves external payloads into <path>.data and updates the proto's references.
-void write_external(ExternalTensors& tensors, const std::string& path) {
-  constexpr int64_t kPage = 4096, kLine = 64, kLarge = 1 << 20;
-  const std::string name = std::filesystem::path(path).filename().string() + ".data";
-  int64_t needed = 0;
-  for (const auto& [t, value] : tensors) needed += value.bytes();
-  FileWriter file(path + ".data", needed);
-  int64_t at = 0;
-  for (auto& [tensor, value] : tensors) {
-    onnx::TensorProto* const t = tensor;  // clang 16 cannot capture a structured binding if OpenMP is on
-    const int64_t unit = value.bytes() >= kLarge ? kPage : kLine;  // large tensors are page-aligned for mmap
-    const int64_t offset = (at + unit - 1) / unit * unit;
-    const std::string gap(static_cast<size_t>(offset - at), '\0');
-    file.write(gap);
-    file.write(value.data(), value.bytes());
-    at = offset + value.bytes();
-    t->clear_external_data();
-    t->set_data_location(onnx::TensorProto::EXTERNAL);
-    const auto entry = [&](const char* key, const std::string& text) {
-      auto& e = *t->add_external_data();
-      e.set_key(key);
-      e.set_value(text);
-    };
-    entry("location", name);
-    entry("offset", std::to_string(offset));
-    entry("length", std::to_string(value.bytes()));
-    t->clear_raw_data();
-  }
-  file.commit();
-}
 
 std::set<std::string> weight_names(const SourceGraph& g) {
   std::set<std::string> names;

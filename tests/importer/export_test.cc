@@ -117,6 +117,51 @@ TEST_CASE("external data goes to a file of our own name", "[export]") {
   onnx::checker::check_model(f / "out.onnx", true);
 }
 
+TEST_CASE("a data file keeps its bytes where no tensor changed, also with tensors at offsets of another writer",
+          "[export]") {
+  const TempDir f;
+  onnx::ModelProto proto = parse(R"(
+    <ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,2] y)
+    <float[2] b = {1,2}, float[2,2] w = {1,2,3,4}, float[2] c = {5,6}>
+    { h = MatMul (x, w)  i = Add (h, b)  y = Add (i, c) })");
+  // c is stored first, b second and w last, with gaps of zeros; offsets that overlap cannot be kept
+  const auto written = [&](std::array<int64_t, 3> offsets, const std::string& name) {
+    onnx::ModelProto stored = proto;
+    std::string data;
+    for (int i = 0; i < 3; ++i) {
+      onnx::TensorProto& t = *stored.mutable_graph()->mutable_initializer(i);
+      const std::vector<float> value(t.float_data().begin(), t.float_data().end());
+      const size_t at = static_cast<size_t>(offsets[static_cast<size_t>(i)]), size = value.size() * sizeof(float);
+      data.resize(std::max(data.size(), at + size), '\0');
+      std::memcpy(data.data() + at, value.data(), size);
+      t.clear_float_data();
+      t.set_data_location(onnx::TensorProto::EXTERNAL);
+      for (const auto& [key, text] : {std::pair<std::string, std::string>{"location", "in.bin"},
+                                      {"offset", std::to_string(at)},
+                                      {"length", std::to_string(size)}}) {
+        auto& e = *t.add_external_data();
+        e.set_key(key);
+        e.set_value(text);
+      }
+    }
+    write_bytes(f / "in.bin", data);
+    write_bytes(f / "in.onnx", stored.SerializeAsString());
+    const Imported m = import_model(f / "in.onnx");
+    export_model(*m.doc, m.graph, {}, {}, f / name);
+    const Imported again = import_model(f / name);
+    for (const SourceValue& v : m.graph.values) {
+      if (v.data) CHECK(value(again.graph, v.name).data.to_doubles() == v.data.to_doubles());
+    }
+    return std::pair(data, bytes_of(f / (name + ".data")));
+  };
+  const auto [before, after] = written({36, 72, 8}, "kept.onnx");
+  CHECK(before.size() == 88);
+  CHECK(after == before);
+  const auto [shared, apart] = written({0, 4, 100}, "apart.onnx");  // b's second element is w's first
+  CHECK(apart.size() > 0);
+  CHECK(apart != shared);
+}
+
 TEST_CASE("parameters whose memory was given up are exported from the trained values", "[export]") {
   const TempDir f;
   onnx::ModelProto proto = parse(R"(
