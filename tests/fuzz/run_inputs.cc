@@ -1,7 +1,7 @@
-// Runs fuzz targets without libFuzzer: run_inputs TARGET [--seconds N] [--seed N] PATH..., where PATH is an input or a
-// folder of inputs. Every input is executed once. Then, for N seconds, random changes of these inputs are executed,
-// without using coverage. If an execution ends the process or exceeds the limit of time or memory, fails and leaves the
-// input in "failed-TARGET".
+// Runs fuzz targets without libFuzzer: run_inputs TARGET [--seconds N] [--runs N] [--seed N] PATH..., where PATH is an
+// input or a folder of inputs. Every input is executed once. Then random changes of these inputs are executed for N
+// seconds, or until there were N executions, without using coverage. If an execution ends the process or exceeds the
+// limit of time or memory, fails and leaves the input in "failed-TARGET".
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -81,6 +81,15 @@ double processor_seconds() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+double children_seconds() {
+  rusage use{};
+  ::getrusage(RUSAGE_CHILDREN, &use);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
 int64_t peak_bytes() {
@@ -195,7 +204,7 @@ void execute(const Target& target, const std::string& input, Current& current) {
 }
 
 int usage() {
-  std::cerr << "usage: run_inputs TARGET [--seconds N] [--seed N] PATH...\ntargets:";
+  std::cerr << "usage: run_inputs TARGET [--seconds N] [--runs N] [--seed N] PATH...\ntargets:";
   for (const Target& t : kTargets) std::cerr << ' ' << t.name;
   std::cerr << '\n';
   return 2;
@@ -203,8 +212,9 @@ int usage() {
 
 int report(const Target& target, const Current& current, int status, double seconds) {
   std::cout << target.name << ": " << current.executions << " executions in " << seconds << " s ("
-            << static_cast<int64_t>(static_cast<double>(current.executions) / seconds) << " per second), slowest "
-            << current.slowest << " s, at most " << (current.most_bytes >> 20) << " MiB\n";
+            << static_cast<int64_t>(static_cast<double>(current.executions) / children_seconds())
+            << " per second of processor time), slowest " << current.slowest << " s, at most "
+            << (current.most_bytes >> 20) << " MiB\n";
   if (status == 0) return 0;
   const std::string path = std::string("failed-") + target.name;
   std::ofstream(path, std::ios::binary).write(current.bytes, static_cast<std::streamsize>(current.size));
@@ -218,12 +228,15 @@ int report(const Target& target, const Current& current, int status, double seco
 int main(int argc, char** argv) {
   std::vector<std::string> paths;
   double seconds = 0;
+  int64_t runs = 0;
   uint64_t seed = 1;
   const Target* target = nullptr;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--seconds" && i + 1 < argc) {
       seconds = std::stod(argv[++i]);
+    } else if (word == "--runs" && i + 1 < argc) {
+      runs = std::stoll(argv[++i]);
     } else if (word == "--seed" && i + 1 < argc) {
       seed = std::stoull(argv[++i]);
     } else if (!target) {
@@ -248,7 +261,7 @@ int main(int argc, char** argv) {
     if (inputs.empty()) return 2;
     for (const std::string& input : inputs) execute(*target, input, current);
     Mutator mutator(inputs, seed);
-    while (seconds_since(begin) < seconds) execute(*target, mutator.next(), current);
+    while (seconds_since(begin) < seconds || current.executions < runs) execute(*target, mutator.next(), current);
     return 0;
   }
   int status = 0;
