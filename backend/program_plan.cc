@@ -125,8 +125,8 @@ class Sharing {
     }
   }
 
-  // Pins the outputs of nodes whose kernel can add to existing contents (NAME+=). All outputs, or all from kFirstSum
-  // on, must be gradients without other readers.
+  // Pins outputs of nodes whose kernel can add to existing contents (NAME+=): all outputs, or those from index
+  // kFirstSum on. A node is left out if one of these outputs is not a gradient or has other readers.
   void pin_sums(const ProgramOptions& o) {
     std::vector<std::vector<size_t>> grads_of(static_cast<size_t>(g_.n_values()));
     for (size_t i = 0; i < g_.param_grads.size(); ++i)

@@ -58,8 +58,8 @@ def limit(seconds):
 
 
 def redraw(module, seed):
-    """Draws every parameter near its initialization, with all elements distinct. BatchNorm's statistics too, but these
-    are equal for every seed, so that only tensors from parameters change with the seed."""
+    """Draws every parameter near its initialization, with all elements distinct. Also draws BatchNorm's statistics,
+    which are the same for every seed, so that only tensors made from parameters change with the seed."""
     g, statistics = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(99)
     with torch.no_grad():
         for p in module.parameters():

@@ -38,7 +38,7 @@ std::vector<std::string> distinct_tags(const std::vector<TaggedText>& texts);
 // Like distinct_tags, for training data: throws E_DATA_LABEL if there are fewer than two.
 std::vector<std::string> find_tags(const std::vector<TaggedText>& texts, const std::string& name);
 
-// Throws E_DATA_LABEL_NEW if a tag is none of the classes, which `index` holds. names: of the files.
+// Throws E_DATA_LABEL_NEW if a tag is not one of the classes, which `index` holds. names: names of the files.
 void require_known_tags(const TaggedText& text, const std::vector<std::string>& names, const LabelIndex& index,
                         const ClassNames& classes);
 

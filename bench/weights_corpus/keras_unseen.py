@@ -1,4 +1,5 @@
-"""Families of the unseen part that Keras defines. As in torch_unseen_libraries.py."""
+"""Families of models of the part `unseen` that Keras exports. Like those of torch_unseen_libraries.py,
+they were written before the rules that they measure."""
 
 import numpy as np
 import tensorflow as tf

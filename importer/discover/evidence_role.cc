@@ -122,7 +122,7 @@ double PositionEvidence::fourier_features(int v) const {
       cosine = cosine || n.op == "Cos";
       sine = sine || n.op == "Sin";
       const bool multiplies = one_of(n.op, {"MatMul", "Gemm"});
-      if (multiplies && product) continue;  // a layer after the one with W
+      if (multiplies && product) continue;  // a later layer
       if (!multiplies && !rearranges(n, input) && !one_of(n.op, {"Add", "Mul"})) continue;
       if (one_of(n.op, {"Add", "Mul"}) &&
           !std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return i != at && constant(i); }))

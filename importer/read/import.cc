@@ -239,7 +239,7 @@ void release_parameters(Imported& model) {
   }
   for (size_t i = static_cast<size_t>(doc.values); i < model.graph.values.size(); ++i) {
     SourceValue& v = model.graph.values[i];
-    if (v.reason == ReferenceModel::kReason) v.data = v.data.released();  // no export has it
+    if (v.reason == ReferenceModel::kReason) v.data = v.data.released();  // exports leave out this model
   }
   malloc_trim(0);  // returns to the system the pages that glibc keeps between blocks in use
 }

@@ -80,7 +80,8 @@ std::vector<Candidate> without_adapters(const SourceGraph& g, const LoraOptions&
   return all;
 }
 
-// Returns what a target selects: by role all maps of the role; by name only usual maps if there are some.
+// Returns the maps that a target selects: all maps of a role; or those with a matching name, of which only the usual
+// ones (is_usual) if there are any.
 std::vector<const Candidate*> selected_by(const SourceGraph& g, const std::string& target,
                                           const std::vector<Candidate>& all) {
   std::vector<const Candidate*> out;

@@ -1,4 +1,4 @@
-// The nodes and parameters of adapters: called by add_lora() (lora.h) for each map that it chose.
+// Makes the nodes and parameters of adapters. add_lora() (lora.h) calls this for each linear map that it chose.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace amp {
 
-// Decisions of add_lora() about one adapter of a map.
+// Describes one adapter that add_lora() adds: a part of a linear map, its columns, and the rank and alpha.
 struct AdapterPlan {
   std::string name, part;
   int64_t first = 0, out = 0, rank = 0;
   double alpha = 0;
 };
 
-// Adds the adapters of one map to the graph. plans: one per part, or one for the whole map. The caller sorts the nodes
-// afterwards. Throws E_LORA (Exit::usage) for dora on convolutions and tables, on weights that train themselves
+// Adds the adapters of one linear map to the graph. plans: one per part, or one for the whole map. The caller sorts the
+// nodes afterwards. Throws E_LORA (Exit::usage) for dora on convolutions and tables, on weights that train themselves
 // (`base_trains`), and on weights that the graph computes.
 std::vector<LoraAdapter> adapt_map(SourceGraph& g, const LinearMap& map, const std::vector<AdapterPlan>& plans,
                                    const LoraOptions& options, bool base_trains);

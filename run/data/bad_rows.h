@@ -28,12 +28,12 @@ void skip_bad_labels(const RunSpec& spec, Task task, Table& table);
 // Removes rows of tagged words whose words and tags do not match, and rows of questions whose answer is not in the
 // text. label: column of tags or answers; empty: none is read.
 void skip_malformed_texts(const RunSpec& spec, Task task, const std::string& label, Table& table);
-// Removes tagged texts of a table with a tag that is none of needs.classes.
+// Removes tagged texts of a table whose tags include one that is not in needs.classes.
 void skip_unknown_tags(const RunSpec& spec, const DataNeeds& needs, TextRows& rows);
 // Removes rows whose texts or label cannot be used. Uses the members task, labeled, sides, labels and classes of
 // `needs`.
 void skip_bad_texts(const RunSpec& spec, const DataNeeds& needs, Table& table);
-// Removes rows with a label that is none of needs.classes.
+// Removes rows whose label is not in needs.classes.
 void skip_unknown_labels(const RunSpec& spec, const DataNeeds& needs, Table& table);
 // Removes rows with a bad number, date or target. fitted: the features of a trained model; null: those of the settings.
 // classes: empty if the classes are not known yet.

@@ -10,9 +10,11 @@ struct DataSpec;
 
 enum class DataKind : uint8_t { text, images, features, tensors };
 
-// Returns images for a folder, image files and packed images (CIFAR, IDX), and for a table if `image_column` is given.
-// Returns tensors for their file extensions, and features for a table if settings name feature columns and no text
-// columns. All other paths are text.
+// Returns the kind of the data at `path`:
+//   images    a folder, an image file, packed images (CIFAR, IDX), or a table if `image_column` is given
+//   tensors   a file with an extension of tensor files, such as .npz
+//   features  a table, if settings name feature columns and no text columns
+//   text      everything else
 DataKind data_kind(const DataSpec& data, const std::string& path);
 
 }  // namespace amp

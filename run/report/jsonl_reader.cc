@@ -30,7 +30,7 @@ void JsonlReader::read(const std::function<void()>& begin, const std::function<v
   while (true) {
     const int64_t n = read_fully_at(fd, block.data(), block.size(), offset_ + static_cast<int64_t>(rest.size()));
     if (n <= 0) break;
-    const size_t searched = rest.size();  // without a line's end
+    const size_t searched = rest.size();  // `rest` has no newline so far
     rest.append(block.data(), static_cast<size_t>(n));
     size_t from = 0;
     for (size_t end; (end = rest.find('\n', std::max(from, searched))) != std::string::npos; from = end + 1) {

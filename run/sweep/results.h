@@ -1,4 +1,4 @@
-// The state and results of a sweep's runs, read from their folders, and their tables.
+// Reads the state and the results of a sweep's runs from their folders, and formats them as tables.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ MORE = ["--verify_export", "true"]
 
 
 def run(campaign):
-    """Tries every call of every phase with every error, in random order, those first that change files."""
+    """Tries every call of every phase with every error, in random order; calls that change files come first."""
     faults.require_strace()
     write_materials(campaign.folder)
     tries = []

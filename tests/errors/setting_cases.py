@@ -1,4 +1,4 @@
-"""Command lines that settings let fail: values, combinations, op-lists, outputs."""
+"""Command lines that fail because of a setting: wrong values, combinations, op-lists, outputs."""
 import json
 import os
 import socket

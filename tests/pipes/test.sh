@@ -1,5 +1,6 @@
 #!/bin/bash
-# Tests that a reader that closes the pipe early causes no error, and that a full device does.
+# Tests that the program ends without an error if the reader of its output closes the pipe early, and that it reports
+# an error if the device of its output is full.
 #   test.sh PROGRAM MODEL VOCABULARY
 set -u
 program=$1 model=$2 vocabulary=$3

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the program on machines that lack what most have: no environment, no home, no right to write but for the output
-folder, no /proc, another user, closed or full outputs, an unwritable or tiny TMPDIR. A run must end in the bytes of an
-ordinary run, or with a documented error.
+"""Runs the program on unusual machines: no environment, no home, only the output folder writable, no /proc, another
+user, closed or full outputs, an unwritable or tiny TMPDIR. A run must write the same bytes as an ordinary run, or end
+with a documented error.
 
   tests/surroundings/test.py --program PROGRAM
 
-Cases that need rights which the caller lacks are skipped by name. Needs only Python's standard library."""
+Cases that need rights which the caller lacks are skipped, and their names are printed. Needs only Python's standard library."""
 import argparse
 import ctypes
 import json

@@ -16,7 +16,7 @@ namespace amp::cli {
 struct ForeignFlag {
   std::string_view name;
   bool truth = false;  // takes true or false
-  // the setting with the same meaning; empty: none has, and the code of the translation interprets the flag
+  // the setting with the same meaning; empty if there is none: compat.cc translates the flag by code
   std::string_view ours = {};
   std::string_view initial = {};     // the other trainer's default; empty: this program's
   std::string_view no_meaning = {};  // why the flag has no effect here

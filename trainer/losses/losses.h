@@ -60,7 +60,7 @@ struct Losses {
 // Name of the tensor [B] of answers' marks: 1 for desirable answers, else 0.
 inline constexpr const char* kDesirable = "desirable";
 
-// Returns the name of the batch's tensor with the teacher's output for the model's output `output`.
+// Returns the name under which a batch stores the teacher's values for the model output `output`.
 std::string teacher_name(const std::string& output);
 
 const std::vector<std::string>& loss_kinds();

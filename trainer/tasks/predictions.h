@@ -55,9 +55,9 @@ struct PredictionContext {
   int64_t top_k = 5;                     // tokens reported for each mask
 };
 
-// Returns whether the task's definition (TaskRule) has predictions.
+// Returns whether predictions are defined for the task (TaskRule::make_predictions).
 bool has_predictions(Task task);
-// Creates the predictions that the task's definition (TaskRule) has.
+// Creates the object that computes the predictions of a task (TaskRule::make_predictions).
 std::unique_ptr<Predictions> make_predictions(Task task, const LossSpec& loss, const PredictionContext& context);
 
 // ---- for the tasks' files

@@ -45,7 +45,7 @@ class PerSampleError {
   virtual bool shows(const SampleRow&) const { return false; }
 };
 
-// Creates the errors that the task's definition (TaskRule) has; null if it has none.
+// Creates the object that computes the errors of a task's samples (TaskRule::make_error); null if the task has none.
 std::unique_ptr<PerSampleError> make_sample_error(Task task, const LossSpec& loss, const MetricContext& context);
 
 // ---- for the tasks' files

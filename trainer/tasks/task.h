@@ -52,7 +52,7 @@ struct MetricContext {
   AnswerOptions answer_options = {};
   TargetTransform target = {};  // metrics of numbers are in the units before this transform
 };
-// Creates the task's metrics; null for Task::none.
+// Creates the object that computes the task's metrics; null for Task::none.
 std::unique_ptr<TaskMetrics> make_metrics(Task task, const LossSpec& loss, const MetricContext& context = {});
 
 // ---- for the tasks' files

@@ -1,7 +1,7 @@
 // Integers of 4 and 8 bits in blocks of 16 columns or more are dequantized in registers and written to the panels
-// directly. A product with few rows is as fast as this, because it reads each element once. If the matrix is stored
-// along the depth, squares of 16 lanes by 16 bytes are transposed while they are bytes, an eighth of their size in
-// fp32. Other forms, and parts that are not whole squares, are dequantized to a buffer and packed from there.
+// directly. A product with few rows reads each element once, so its time is that of dequantizing. If the matrix is
+// stored along the depth, squares of 16 lanes by 16 bytes are transposed while they are bytes, an eighth of their size
+// in fp32. Other forms, and parts that are not whole squares, are dequantized to a buffer and packed from there.
 #include "backend/cpu/gemm/pack_quantized.h"
 
 #include <algorithm>
