@@ -24,6 +24,6 @@ int64_t read_fully_at(int fd, void* to, int64_t size, int64_t offset);  // the f
 // Writes all bytes. Returns how many were written; fewer than `size`: errno.
 int64_t write_fully(int fd, const void* from, int64_t size);
 int sync_file(int fd);   // fsync(); -1: errno. Repeated only after EINTR, which leaves the pages marked as changed
-int close_file(int fd);  // close(); an interruption is no error
+int close_file(int fd);  // close(); an interruption is not an error
 
 }  // namespace amp

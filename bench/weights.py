@@ -14,7 +14,7 @@ Counting rules, with their reasons:
 * trained constant: truth "constant", the program trains it and does not call it unsure.
   Fine-tuning breaks the model.
 * unsure: the program names the tensor and the flag that turns its verdict, so a user can decide.
-  Wrong verdicts among these are printed, but they are no silent faults.
+  Wrong verdicts among these are printed, but they are not silent faults.
 * refused: `check` gives no verdict on the file at all. Its tensors count as neither; the number of
   such files is printed.
 

@@ -101,7 +101,7 @@ def fields(data):
 
 
 def model_inputs(path):
-    """Returns the graph inputs of an ONNX file that are no initializers: [(name, dtype, dims)]; 0 for a dynamic
+    """Returns the graph inputs of an ONNX file that are not initializers: [(name, dtype, dims)]; 0 for a dynamic
     dimension."""
     graph = next(v for n, v in fields(pathlib.Path(path).read_bytes()) if n == 7)
     stored = {v for n, t in fields(graph) if n == 5 for k, v in fields(t) if k == 8}

@@ -49,7 +49,7 @@ class PositionEvidence {
   void weigh_roles(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const;
   bool unstandardizes(const Use& u, const HostTensor& data) const;
   bool power_iteration(int v) const;
-  double fourier_features(int v) const;  // log-odds; 0 if v is no projection matrix of Fourier features
+  double fourier_features(int v) const;  // log-odds; 0 if v is not a projection matrix of Fourier features
   bool codebook(int v) const;
   bool random_phase(int v) const;
   bool lerp_center(int v) const;

@@ -80,7 +80,7 @@ class Finder {
   }
 
   // Adds the stored tensors that make up the weight v to `out`, each with the order of its extents. Zeros beside a
-  // scaled part of a Concat are no part of the weight. Returns false for a weight that is computed in another way.
+  // scaled part of a Concat are not part of the weight. Returns false for a weight that is computed in another way.
   struct Leaf {
     int value;
     bool transposed;

@@ -29,9 +29,9 @@ void tie_parameters(SourceGraph& g);
 // tensor is trained separately.
 void tie_views(SourceGraph& g, const ExporterRecord& record, std::vector<std::string>& notes);
 
-// Turns constants that match a glob of `trainable` into parameters. A glob that is no exact name leaves out one-element
-// tensors and those whose position excludes a weight (`verdicts`): running statistics, scales of a Resize and others.
-// Throws E_TRAINABLE if the type cannot be trained.
+// Turns constants that match a glob of `trainable` into parameters. A glob that is not an exact name leaves out
+// one-element tensors and those whose position excludes a weight (`verdicts`): running statistics, scales of a Resize
+// and others. Throws E_TRAINABLE if the type cannot be trained.
 void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs, const std::vector<Verdict>& verdicts);
 // Freezes the parameters that match --freeze and do not match --trainable. Tied weights freeze together.
 void apply_freeze(SourceGraph& g, const ImportOptions& options);

@@ -23,7 +23,7 @@ struct DecoderCaches {
 
 // Turns the inputs that empty_pasts() (importer/surgery/pasts.h) made constants into graph inputs again. Afterwards the
 // graph computes whole sequences if each past has 0 positions. Each GroupQueryAttention returns only the new positions
-// as its present (attribute kNewPositions), and a past is no ring buffer.
+// as its present (attribute kNewPositions), and a past is not a ring buffer.
 void feed_caches(SourceGraph& graph, const DecoderCaches& caches);
 
 }  // namespace amp

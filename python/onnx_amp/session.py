@@ -51,7 +51,7 @@ def _numpy(tensor: c.Tensor) -> np.ndarray:
     """Returns a copy of a tensor of the library."""
     name = _NAMES[tensor.dtype]
     if name == "bfloat16":
-        import ml_dtypes  # bfloat16 is no type of NumPy
+        import ml_dtypes  # bfloat16 is not a type of NumPy
         dtype = np.dtype(ml_dtypes.bfloat16)
     else:
         dtype = np.dtype(name)

@@ -134,7 +134,7 @@ void skip_malformed_texts(const RunSpec& spec, Task task, const std::string& lab
   const TextForm form = task_rule(task).text;
   const std::vector<std::string>& columns = *spec.data.text.text_columns;
   if (spec.data.skip_bad_rows == 0 || (form != TextForm::tagged_words && form != TextForm::questions)) return;
-  for (const std::string& c : columns) table.column(c);  // a missing column is no fault of a row
+  for (const std::string& c : columns) table.column(c);  // a missing column is not a fault of a row
   if (!label.empty()) table.column(label);
   if (form == TextForm::tagged_words)
     table.skip_failing([&](int64_t row) { tagged_row(table, row, columns.at(0), label); });

@@ -21,7 +21,7 @@ bool is_conversation(const std::string& prompt);  // true for a JSON array of me
 
 // Tokenizes a conversation, followed by what the template writes before an answer. prompt: the text of a user's
 // message, or a JSON array of messages. Throws E_CHAT_TEMPLATE_MISSING if chat is null, E_DATA_CHAT for a JSON array
-// that is no conversation, and E_CHAT_TEMPLATE.
+// that is not a conversation, and E_CHAT_TEMPLATE.
 std::vector<int32_t> chat_prompt_ids(const std::string& prompt, const Tokenizer& tokenizer, const ChatTemplate* chat);
 
 // Returns the ids of the tokens that end a text: the tokenizer's end-of-text token, and `eos_token_id` of

@@ -76,7 +76,8 @@ bool predicts_something_else(const ModelSpec& model, const SourceGraph& g, const
          classes_of_output(g, output, Task::classification) == 0 && inspect_task(g, true);
 }
 
-// Returns whether a layer of one output scores each token, [B, S], and so is no classifier or regression of whole rows.
+// Returns whether a layer of one output scores each token, [B, S], and so is not a classifier or regression of whole
+// rows.
 bool scores_tokens(const SourceGraph& g, const Classifier& c, int output, const std::string& kind) {
   if (c.labels != 1 || (kind != "classification" && kind != "regression" && kind != "multilabel")) return false;
   try {

@@ -79,7 +79,7 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   return f;
 }
 
-// Fails for `export_raw_rows` of data that are no table, or whose features no ONNX node computes.
+// Fails for `export_raw_rows` of data that are not a table, or whose features no ONNX node computes.
 void require_raw_rows(const RunSpec& spec, const DataFacts& facts) {
   if (!*spec.output.export_raw_rows) return;
   if (!facts.features)

@@ -31,7 +31,7 @@ class Processes {
  public:
   // After spec.heartbeat seconds without a message, a process counts as lost. Then one of the remaining processes
   // passes the error to report(), and all remaining processes exit with its code. log receives notes about connections
-  // of processes that are no ranks.
+  // of processes that are not ranks.
   Processes(const DistributionSpec& spec, Log log, std::function<void(const Error&)> report);
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;

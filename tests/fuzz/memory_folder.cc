@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void cannot(const char* what, const std::string& path) {
   std::cerr << "fuzz: cannot " << what << " '" << path << "': " << std::strerror(errno) << '\n';
-  std::_Exit(2);  // not abort(): this is no finding
+  std::_Exit(2);  // not abort(): this is not a finding
 }
 
 std::string parent() {

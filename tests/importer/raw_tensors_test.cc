@@ -64,7 +64,7 @@ TEST_CASE("tensors that a module multiplies by itself are unsure, those of layer
        "/m/Gather", "/m/energies/Gather"},
   };
   for (const Case& c : cases) {
-    // Adds two layers, because raw weights are no evidence in a file in which many weights are raw.
+    // Adds two layers, because raw weights are not evidence in a file in which many weights are raw.
     const std::string more = cat(", ", tensor_of("8,8", "o__weight", 64, [](int64_t i) { return learned(i + 900); }),
                                  ", ", tensor_of("8,8", "p__weight", 64, [](int64_t i) { return learned(i + 700); }));
     onnx::ModelProto m = beside_a_layer(tensor_of(c.dims, c.tensor, c.count, drawn) + more + ", int64[1] ax = {1}",

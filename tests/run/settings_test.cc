@@ -58,7 +58,7 @@ TEST_CASE("every member of a RunSpec's parts is a setting", "[settings]") {
     INFO(s.name);
     CHECK(std::visit([&](const auto* place) { return places.insert(place).second; }, s.member(spec)));
   }
-  // Of these members, 4 are parts, and DataSpec::skipped and ImageSpec::unreadable are no settings.
+  // Of these members, 4 are parts, and DataSpec::skipped and ImageSpec::unreadable are not settings.
   constexpr size_t data = members_of<DataSpec, TextSpec, LanguageSpec, ImageSpec, TableSpec>() - 6;
   CHECK(settings().size() == data + members_of<ModelSpec, ObjectiveSpec, PrecisionSpec, OptimizationSpec, ScheduleSpec,
                                                EvaluationSpec, OutputSpec, DistributionSpec, DeviceSpec>());

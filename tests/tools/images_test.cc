@@ -185,7 +185,7 @@ TEST_CASE("a net that halves images is given sides that it takes", "[images]") {
   const Said said =
       must_run({f / "u.onnx", "--train", f / "images", "--train_masks", f / "masks", "--mask_ignore", "77",
                 "--max_steps", "1", "--batch_size", "2", "--device", "cpu", "--output_dir", f / "run"});
-  CHECK_THAT(said.err, ContainsSubstring("(--eval_transforms): resize 16,16 |"));  // 20 is no multiple of 8
+  CHECK_THAT(said.err, ContainsSubstring("(--eval_transforms): resize 16,16 |"));  // 20 is not a multiple of 8
   must_run({"predict", f / "run", "--inputs", f / "images", "--out", f / "p/", "--device", "cpu", "--quiet"});
   const Image mask = decode_image({bytes_of(f / "p/0.png"), "0.png", true});
   CHECK(mask.width == 20);

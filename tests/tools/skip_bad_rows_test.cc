@@ -280,7 +280,7 @@ TEST_CASE("rows whose words and tags do not match are skipped", "[skip]") {
   with.insert(with.end(), known.begin(), known.end());
   compare_skipped(f, "words,tags\n", row, bad, {"2 words in column 'words', 1 tags", "0 words", "the tag 'maybe'"},
                   with);
-  // A column that is missing is no fault of the rows.
+  // A column that is missing is not a fault of the rows.
   Words other = {model, "--task", "token", "--text_columns", "words", "--label_column", "tag", "--skip_bad_rows", "99"};
   for (const std::string& word : Words{"--train", f / "bad.csv", "--vocab", f / "vocab.txt", "--output_dir", f / "no"})
     other.push_back(word);

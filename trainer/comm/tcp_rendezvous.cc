@@ -177,8 +177,8 @@ class TcpRendezvous {
     return out;
   }
 
-  // Adds a process that has the key. Returns false if it is no rank of this run. Throws E_RANKS if it is one of another
-  // version or with other variables.
+  // Adds a process that has the key. Returns false if it is not a rank of this run. Throws E_RANKS if it is one of
+  // another version or with other variables.
   bool admit(PendingConnections::Arrival& a, PendingConnections& pending) {
     try {
       const RankProcess process = process_from(a.hello);

@@ -53,7 +53,7 @@ void require(bool ok, const std::string& flag, const std::string& value, const s
   if (!ok) fail(Exit::usage, "E_FLAG_RANGE", cat(setting_name(flag), " is ", printable(value)), "give " + range);
 }
 
-// Converts a text that is one number. Returns NaN if the text is no number or other characters follow.
+// Converts a text that is one number. Returns NaN if the text is not a number or other characters follow.
 double number_in(const std::string& text) {
   size_t used = 0;
   try {

@@ -1,5 +1,6 @@
 // Without class weights and label smoothing, the loss is the fused operator CrossEntropy; otherwise it consists of
-// LogSoftmax and a gather. Labels that are no class are not checked here, because the gather fails when the batch runs.
+// LogSoftmax and a gather. Labels that are not classes are not checked here, because the gather fails when the batch
+// runs.
 
 #include "trainer/losses/class_rows.h"
 
@@ -133,7 +134,7 @@ std::vector<double> label_weights(const LossSpec& spec, const std::vector<int64_
   const int64_t ignore_index = spec.ignore_index(), classes = static_cast<int64_t>(w.size());
   std::vector<double> out;
   for (const int64_t y : ids) {
-    // An id that is no class has weight 1 here; the graph's gather reports it when the batch runs.
+    // An id that is not a class has weight 1 here; the graph's gather reports it when the batch runs.
     out.push_back(y == ignore_index ? 0 : classes == 1 ? w[0] : y >= 0 && y < classes ? w[static_cast<size_t>(y)] : 1);
   }
   return out;

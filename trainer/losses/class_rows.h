@@ -13,8 +13,8 @@ struct ClassRows {
 // they are read as logits [B, C, ...] and label [B, ...].
 ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId label, bool second_axis = false);
 
-// Converts labels to indices of a table with `classes` rows; ignored labels become 0. A label that is no class causes
-// an error when the batch runs.
+// Converts labels to indices of a table with `classes` rows; ignored labels become 0. A label that is not a class
+// causes an error when the batch runs.
 ValueId lookup_index(Builder& b, ValueId ignored, ValueId label, int64_t classes);
 
 // Log-probabilities of all rows (log_prob), and those of the labels' classes (own).

@@ -37,7 +37,7 @@ Masks masks(Builder& b, const LossSpec& spec, ValueId out, ValueId label) {
   const ValueId skip = b.reshape(ignored(b, spec, label), {batch, 1, places});
   const ValueId x = b.transpose(b.reshape(out, {batch, classes, places}), {0, 2, 1});
   const ValueId p = b.transpose(b.op("Softmax", {x}), {0, 2, 1});
-  // One-hot encoding by lookup in an identity matrix, so that a label that is no class fails when the batch runs.
+  // One-hot encoding by lookup in an identity matrix, so that a label that is not a class fails when the batch runs.
   std::vector<double> eye(static_cast<size_t>(classes * classes));
   for (int64_t c = 0; c < classes; ++c) eye[static_cast<size_t>(c * classes + c)] = 1;
   const ValueId ids = b.reshape(b.cast(label, DType::i64), {batch, 1, places});
