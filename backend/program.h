@@ -19,7 +19,7 @@ namespace amp {
 
 struct ProgramOptions {
   Device* device = &cpu_device();
-  Arena* arena = nullptr;      // of activations; shared by Programs that do not run at the same time
+  Arena* arena = nullptr;      // memory of activations; shared by Programs that do not run at the same time
   std::vector<Tensor> params;  // indexed by slot (index in the ParamTable); all tensors here are in the device's memory
   std::vector<Tensor> grads;   // indexed by slot, views of the gradient arena; empty for forward-only graphs
   bool accumulate = false;     // add gradients to the arena instead of writing them

@@ -13,7 +13,7 @@
 //
 //   struct LionElement {
 //     static constexpr int moments = 1;
-//     template <class T> struct Scalars { ... };                        // of a span of elements, in T
+//     template <class T> struct Scalars { ... };                        // the scalars of a span of elements, in T
 //     // Called once per step t = 1, 2, .. Writes the values that all elements share.
 //     HD static void begin_step(const RuleSettings&, int64_t t, double (&step_scalars)[kStepScalars]);
 //     template <class T> HD static Scalars<T> scalars(const RuleSettings&, const RuleStep&);
@@ -114,7 +114,7 @@ struct RuleStep {
   double lr = 0;                      // the schedule's rate times the span's factor
   double decay = 0;                   // weight decay; 0 if the span has none
   double scalars[kStepScalars] = {};  // written by begin_step()
-  double norms[kRuleNorms] = {};      // of the tensor, for rules that need them
+  double norms[kRuleNorms] = {};      // norms of the tensor, for rules that need them
 };
 
 template <class T>

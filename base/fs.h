@@ -18,7 +18,7 @@ namespace amp {
 [[noreturn]] void storage_error(const std::string& what, const std::string& path, int code, int64_t needed = -1);
 
 bool is_dir(const std::string& path);
-bool path_exists(const std::string& path);  // of any kind, including dangling links
+bool path_exists(const std::string& path);  // true for any kind of file, also for a dangling link
 void ensure_dir(const std::string& path);   // including parents; durable
 // sorted names without . and ..; empty if the folder is missing
 std::vector<std::string> list_dir(const std::string& path);

@@ -23,7 +23,7 @@ void set_fixed_length(SourceGraph&, int64_t length);
 
 struct FixedShapes {
   int64_t rows = 0;    // 0: any number
-  int64_t length = 0;  // of dynamic dimensions other than the first; 0: several are possible
+  int64_t length = 0;  // size of dynamic dimensions other than the first; 0: several are possible
 };
 // Returns the only sizes for which the outputs can be bound and have as many rows as the inputs (or a multiple).
 // Returns {} if all sizes are possible or none was found. Candidates are the declared dimensions, the constants in

@@ -35,9 +35,9 @@ struct Value {
   ValueKind kind = ValueKind::temp;
   DType dtype = DType::f32;  // storage type
   Dims dims;
-  NodeId producer;      // of a temp: the node that computes it
-  int slot = -1;        // of a param: index in the parameter table
-  HostTensor constant;  // of a constant: its content
+  NodeId producer;      // the node that computes a temp
+  int slot = -1;        // index of a param in the parameter table
+  HostTensor constant;  // content of a constant
   std::string name;     // name of an input; for others a label for messages, may be empty
 };
 

@@ -13,9 +13,10 @@ namespace amp {
 
 struct SweepPlan {
   std::vector<SweepRun> runs;
-  std::vector<std::vector<std::string>> words;  // of each run: the words of a command line that trains it, without the
-                                                // settings of its folder
-  std::string folder;                           // of the sweep
+  std::vector<std::vector<std::string>>
+      words;           // indexed by run: the words of a command line that trains it, without the
+                       // settings of its folder
+  std::string folder;  // folder of the sweep
 };
 
 // Reads the search space and checks the command line of every run before one is started. Throws E_SWEEP, and the errors

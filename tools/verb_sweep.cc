@@ -194,9 +194,9 @@ class Sweep {
   const Log log_;
   const size_t jobs_;
   const Pruning method_;
-  std::vector<size_t> examined_;  // of each run: number of evaluations to which the pruning rule was applied
+  std::vector<size_t> examined_;  // indexed by run: number of evaluations to which the pruning rule was applied
   std::vector<int> starts_;
-  std::vector<int64_t> log_from_;  // of each run: size of its log when it was started
+  std::vector<int64_t> log_from_;  // indexed by run: size of its log when it was started
   SweepProcesses processes_;
   size_t next_ = 0;
   std::string first_error_;

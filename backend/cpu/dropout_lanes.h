@@ -8,7 +8,7 @@
 namespace amp::cpu {
 
 struct DropoutLanes {
-  PhiloxBlock counter;  // of the first group of four elements; later groups increment its first word
+  PhiloxBlock counter;  // counter of the first group of four elements; later groups increment its first word
   uint32_t key0, key1;
   uint32_t threshold;  // random words below this drop the element
   float keep;          // factor of kept elements

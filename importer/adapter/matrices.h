@@ -11,8 +11,9 @@ namespace amp {
 HostTensor matrix_block(const HostTensor& t, int64_t row, int64_t rows, int64_t column, int64_t columns);
 // Copies `from` into `to` at (row, column).
 void set_block(HostTensor& to, const HostTensor& from, int64_t row, int64_t column);
-HostTensor multiplied(const HostTensor& t, double factor);                 // returns t itself if the factor is 1
-HostTensor vector_range(const HostTensor& t, int64_t from, int64_t size);  // of a vector; null if t is null
-bool same_values(const HostTensor& a, const HostTensor& b);                // same dims and bits
+HostTensor multiplied(const HostTensor& t, double factor);  // returns t itself if the factor is 1
+HostTensor vector_range(const HostTensor& t, int64_t from,
+                        int64_t size);                       // t: a vector; the result is null if t is null
+bool same_values(const HostTensor& a, const HostTensor& b);  // same dims and bits
 
 }  // namespace amp

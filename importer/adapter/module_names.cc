@@ -221,7 +221,7 @@ class Matcher {
 
   const std::vector<ModuleShape>& modules_;
   const std::vector<NamedMap>& maps_;
-  std::vector<std::vector<Path>> paths_;  // of each map's names
+  std::vector<std::vector<Path>> paths_;  // indexed by map: the paths of its names
   std::vector<Placement> placed_;
 };
 

@@ -26,7 +26,7 @@ OnnxAdapter slot_values(const std::vector<LoraAdapter>& adapters, const std::vec
                         const TrainedValues& values);
 
 struct PeftNames {
-  std::string model_type;              // of config.json or genai_config.json, as "phi3"; empty: unknown
+  std::string model_type;              // the model type in config.json or genai_config.json, as "phi3"; empty: unknown
   std::string base;                    // base_model_name_or_path
   const PeftAdapter* start = nullptr;  // the folder that training began with; its settings are kept
 };

@@ -20,7 +20,7 @@ using Key = std::pair<int64_t, int64_t>;  // stage (or layer) and block; block i
 
 struct Stack {
   std::string name;
-  std::vector<Key> layers;     // of the stack, from first to last
+  std::vector<Key> layers;     // layers of the stack, from first to last
   std::vector<int> highest;    // per value: the last layer that it depends on; -1: none
   std::vector<char> upstream;  // per value: a layer depends on it
 

@@ -32,10 +32,10 @@ struct LinearMap {
   MapKind kind = MapKind::product;
   std::vector<Use> uses;    // all nodes that read the weight in this way; at least one
   int weight = -1;          // value of the weight: a parameter, or the constant with the packed or quantized numbers
-  std::string name;         // of the weight, without the suffix of a quantizer; from the node if the name is a number
+  std::string name;         // weight's name without the suffix of a quantizer; the node's if the former is a number
   int64_t in = 0, out = 0;  // extents of W
   bool transposed = false;  // product, dequantized: stored [out, in]
-  DType type = DType::f32;  // of the map's arithmetic
+  DType type = DType::f32;  // type of the map's arithmetic
   // True if the trained weight can replace W in the file: W is a floating-point parameter that nothing else reads.
   bool mergeable = false;
   // The purpose of the map: q, k, v, qkv, o, gate, up, gate_up, down, head, embedding, conv or other. See map_roles.cc.

@@ -49,14 +49,14 @@ LoraOptions parse_lora(const std::string& text);
 
 // One pair of A and B. A map with parts has an adapter per part.
 struct LoraAdapter {
-  std::string name;        // of the adapted weight or part; A is called name + ".lora_A"
-  std::string map;         // of the whole map (LinearMap::name)
+  std::string name;        // name of the adapted weight or part; A is called name + ".lora_A"
+  std::string map;         // name of the whole linear map (LinearMap::name)
   std::string node;        // name of the map's first node in the file
   std::string role, part;  // LinearMap::role; "q", "k", "v", "gate" or "up" if it adapts only this part, else ""
   MapKind kind = MapKind::product;
   int weight = -1;          // LinearMap::weight
   bool transposed = false;  // LinearMap::transposed
-  DType type = DType::f32;  // of the map's arithmetic, and of A and B in the file
+  DType type = DType::f32;  // type of the map's arithmetic, and of A and B in the file
   int64_t in = 0, out = 0;  // K and N of A [K, r] and B [r, N]; N of the part
   int64_t first = 0;        // the part's first column in the map's output
   int64_t map_out = 0;      // number of columns of the map's output

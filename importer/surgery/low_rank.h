@@ -15,7 +15,7 @@ struct LowRank {
 // values. seed: of the first subspace. r may exceed the rank of W; the rest is then 0.
 LowRank principal(const HostTensor& w, int64_t r, uint64_t seed);
 
-HostTensor transposed_matrix(const HostTensor& t);                         // of fp32 [rows, columns]
+HostTensor transposed_matrix(const HostTensor& t);                         // t: fp32 [rows, columns]
 HostTensor columns_of(const HostTensor& w, int64_t first, int64_t count);  // fp32 [in, count]
 std::vector<double> column_squares(const HostTensor& w);                   // sums of squares of the columns of fp32 W
 

@@ -97,7 +97,7 @@ struct CellGrad {
   Steps s;
   Activation f, g;
   bool after;
-  const float *gates, *hn, *before, *dy;  // of step t; before: the state before the step; dy may be null
+  const float *gates, *hn, *before, *dy;  // tensors of step t; before: the state before the step; dy may be null
   float *dgates, *left, *right, *dh;  // dRn = left^T right; left Rn is the gradient of the operand that Rn multiplies
   int64_t t;
   DEV void operator()(int64_t e) const {

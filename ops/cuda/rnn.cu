@@ -45,7 +45,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
 struct CellGrad {
   Steps s;
   Activation f;
-  const float *y, *dy;  // of step t; dy may be null
+  const float *y, *dy;  // tensors of step t; dy may be null
   float *dxg, *dh;
   int64_t t;
   DEV void operator()(int64_t e) const {

@@ -21,7 +21,7 @@ struct AttentionMatch {
   bool keep_means_hide = false;
   double fill = 0, scale = 1;
   bool empty_rows_zero = false;
-  Attrs dropout;  // of the Dropout node; empty if there is none
+  Attrs dropout;  // attributes of the Dropout node; empty if there is none
 };
 
 class AttentionMatcher : public Matcher {

@@ -204,7 +204,7 @@ class Checker {
   std::unique_ptr<Tokenizer> tokenizer_;
   // Readers of the current file if its labels are its own tokens: one, or two for pairs of answers.
   std::vector<std::unique_ptr<LanguageReader>> language_;
-  const Table* table_ = nullptr;  // of the current file
+  const Table* table_ = nullptr;  // table of the current file
   std::optional<size_t> marks_;   // its column of marks, if its answers have them
   std::map<std::string, int64_t> known_;
   // key: text; value: label and location of the first row with this text

@@ -16,7 +16,7 @@ struct TextSpec;
 // Returns `tokenizer`, else `vocab`, else the tokenizer in the model's folder, or an empty path if there is none.
 std::string tokenizer_path(const RunSpec& spec);
 std::string tokenizer_folder(const RunSpec& spec);  // the folder with tokenizer_path(), or that path if it is a folder
-std::vector<std::string> config_folders(const RunSpec& spec);  // of the model and of its tokenizer
+std::vector<std::string> config_folders(const RunSpec& spec);  // folders of the model and of its tokenizer
 TokenizerOptions tokenizer_options(const TextSpec& text);
 
 AnswerOptions answer_options(const TextSpec& text);  // for extractive question answering

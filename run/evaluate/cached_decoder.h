@@ -45,7 +45,7 @@ class CachedDecoder {
   Log log_;
   DType type_;
   std::vector<int> outputs_;        // the logits, then the presents of all parts
-  std::vector<HostTensor> stored_;  // of type_, one per part, with capacity_ positions
+  std::vector<HostTensor> stored_;  // tensors of type_, one per part, with capacity_ positions
   std::vector<int32_t> seen_;       // the ids whose positions are stored
   int64_t capacity_ = 0;
   bool compared_ = false;

@@ -67,7 +67,7 @@ class Generator {
   };
   struct Prompt {
     std::vector<int32_t> ids;
-    LabeledText source;  // of an encoder-decoder model, instead of ids
+    LabeledText source;  // prompt of an encoder-decoder model; `ids` is then empty
   };
   static Model open(const RunSpec& given, const Log& log);
   Prompt encode(const std::string& prompt) const;

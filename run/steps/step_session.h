@@ -72,7 +72,7 @@ class StepSession {
 
   int64_t steps() const;  // attempted steps, those of a loaded state included
   int64_t applied_steps() const;
-  double lr() const;  // of the next step
+  double lr() const;  // learning rate of the next step
   // Scales the schedule so that the next step's rate is `lr`; later steps keep the factor. With `lr_scheduler` constant
   // and no warm-up the rate stays `lr`. Throws E_LR (Exit::usage) if the schedule's rate is 0 now and `lr` is not.
   void set_lr(double lr);

@@ -385,7 +385,7 @@ class TcpRendezvous {
   double until_;
   std::vector<TcpPeer> peers_;
   std::vector<Contact> contacts_;      // indexed by rank
-  std::vector<Handshake> handshakes_;  // of rank 0 with each rank
+  std::vector<Handshake> handshakes_;  // handshakes of rank 0 with each rank
 };
 
 }  // namespace

@@ -64,7 +64,7 @@ const LabelRows::Plan& LabelRows::plan(const GraphRequest& r, const Packing* pac
   const std::shared_ptr<Graph> graph = compose_(r, packing);
   if (const auto found = find_label_rows(*graph, ignored_labels(*r.losses), cpu_evaluator())) {
     const Value& w = graph->value(found->weight);
-    const int64_t wide = size_of(DType::f32);  // of logits and gradients, also if products are in 16 bits
+    const int64_t wide = size_of(DType::f32);  // size of logits and gradients, also if products are in 16 bits
     const bool trains = r.form == GraphForm::train && has_gradient(*graph, found->weight);
     at->second = {*found, label_graph(*graph, *found), found->widest * wide, trains ? numel(w.dims) * wide : 0};
   }

@@ -27,7 +27,7 @@ class BatchEvaluator {
   void add(const EvaluatedBatch& batch);
   double loss_of(const EvaluatedBatch& batch) const;  // the loss of one batch
   int64_t samples() const { return m_.samples; }      // number of samples added so far
-  Metrics metrics();                                  // of all batches so far
+  Metrics metrics();                                  // metrics of all batches so far
   // Names of the outputs in EvaluatedBatch::outputs; empty without metrics.
   std::vector<std::string> outputs() const;
 

@@ -49,7 +49,7 @@ class CheckpointWriter {
   SaveResult finish();  // waits for the save in progress; then as take()
 
  private:
-  void work();                                    // of the thread
+  void work();                                    // the body of the thread
   SaveResult take(std::unique_lock<std::mutex>);  // requires the lock
 
   const std::string dir_;

@@ -59,7 +59,7 @@ struct TaskRule {
   bool embeddings = false;
   // Model.
   const char* head = "none";               // kind of a new head (importer/surgery/head.h)
-  size_t output_rank = 2, class_axis = 1;  // of outputs that have one element per class
+  size_t output_rank = 2, class_axis = 1;  // shape of outputs that have one element per class
   ClassOutputs outputs = ClassOutputs::one_each;
   // Loss.
   const char* loss = "";

@@ -62,7 +62,7 @@ struct ChannelWeightGradient {
   void pack_grads(int64_t image, int64_t n_images, int64_t item, int64_t block) const;
   void pack_grad_rows(int64_t image, int64_t n_images, int64_t item, int64_t block) const;
   struct Shard {
-    int64_t block, width;  // of output channels
+    int64_t block, width;  // index of a block of output channels, and its size
     int64_t c, n;          // input channels
     int64_t first_tap, end_tap, g;
     bool add;

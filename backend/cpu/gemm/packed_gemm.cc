@@ -206,7 +206,7 @@ class Task {
   const GemmCut& cut_;
   const Packed packed_;
   int64_t i0_, rows_, j0_, j1_;
-  int64_t lda_;  // of unpacked A, in steps
+  int64_t lda_;  // leading dimension of unpacked A, in steps
   int64_t stride_ = 0;
   float *own_ = nullptr, *tile_ = nullptr;  // panels that the task packs, and sums outside C
   const float* column_bias_ = nullptr;

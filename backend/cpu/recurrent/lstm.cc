@@ -200,7 +200,7 @@ Kernel backward(const KernelArgs& a, Carver& c) {
   char* const before = c.take<char>(T_ * B * H * size_of(y_type));
   const bool in_place = slopes_type == by_R.left();
   const int64_t slopes_bytes = in_place ? 0 : B * 4 * H * size_of(by_R.left());
-  char* const slopes = c.take<char>(2 * slopes_bytes);  // of the current and the previous step, alternating
+  char* const slopes = c.take<char>(2 * slopes_bytes);  // slopes of the current and the previous step, alternating
   const StateWeightsGrad of_weights(c, a.out[1].dtype, T_ * B, 4 * H, H, slopes_type, y_type);
   if (c.measuring()) return {};
   return [=, args = a] {

@@ -23,7 +23,7 @@ namespace amp {
 
 struct GradStats {
   bool found_inf = false;             // some gradient element is infinite or NaN
-  double norm = 0;                    // of the unscaled gradients, before clipping; inf or NaN if found_inf
+  double norm = 0;                    // 2-norm of the unscaled gradients, before clipping; inf or NaN if found_inf
   std::vector<double> group_norms{};  // per clipping group, if there are several
 };
 
