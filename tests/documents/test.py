@@ -19,8 +19,8 @@ import language  # noqa: E402
 
 COMMAND = ["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.md"]
 NAMES = subprocess.run(COMMAND, check=True, capture_output=True, text=True).stdout.split("\n")
-# Records of measurements are not edited. docs/unprepared.md contains unprepared_notes.md.
-OTHERS = ("docs/results/", "bench/unprepared_notes.md")
+# docs/unprepared.md contains unprepared_notes.md.
+OTHERS = ("bench/unprepared_notes.md",)
 PAGES = sorted(ROOT / name for name in NAMES if name and not name.startswith(OTHERS) and (ROOT / name).exists())
 
 
