@@ -182,7 +182,7 @@ class Runner:
 
 
 class Verdict:
-    """One draw: its commands, and what became of them."""
+    """One draw: its commands and their results."""
 
     def __init__(self, runner, source, made, folder, verb, kind, rng):
         self.runner, self.source, self.made, self.folder = runner, source, made, folder

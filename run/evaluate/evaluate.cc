@@ -88,7 +88,7 @@ ClassNames classes_of(const RunSpec& spec, const Imported& model, Task task, con
 }
 }  // namespace
 
-// Completes the settings by what the model records, or if it records no task by the names of the data's columns.
+// Completes the settings from the model's record. If it records no task, also from the names of the data's columns.
 static RunSpec evaluated_spec(const RunSpec& asked, const ModelRecord& record, const Log& log) {
   RunSpec spec = with_letters(asked, Log());
   if (record.task == Task::none) spec = with_conversations(std::move(spec), asked.data.val, log);

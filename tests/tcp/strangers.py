@@ -133,7 +133,7 @@ try:
     assert "without the run's token" in results[0][1] and "E_RANKS" in results[0][1], results
     assert "the tokens differ" in results[1][1] and "ONNX_AMP_RANK_TOKEN or --rank_token_file" in results[1][1], results
 
-    # A file with the token, for one rank; files that are not tokens.
+    # One rank reads the token from a file, the other from a variable. Then files that do not contain a token.
     with open(f"{work}/token", "w") as file:
         file.write(TOKEN + "\n")
     port = free_port()
