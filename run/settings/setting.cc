@@ -11,12 +11,19 @@
 #include "base/number_text.h"
 #include "base/setting_name.h"
 #include "base/text.h"
-#include "run/settings/settings.h"
 #include "run/spec/spec.h"
 
 namespace amp {
 
 namespace {
+
+template <class T>
+struct IsDefault : std::false_type {};
+template <class T>
+struct IsDefault<Default<T>> : std::true_type {};
+
+// Setting::member returns a mutable pointer; callers of this function only read through it.
+ValuePlace place_of(const RunSpec& spec, const Setting& setting) { return setting.member(const_cast<RunSpec&>(spec)); }
 
 [[noreturn]] void refuse(const Description& d, std::string_view text, std::string_view problem, std::string hint = {}) {
   const std::string allowed = d.allowed();
@@ -153,6 +160,52 @@ bool is_empty(const SettingValue& v) {
   if (const auto* s = std::get_if<std::string>(&v)) return s->empty();
   if (const auto* l = std::get_if<std::vector<std::string>>(&v)) return l->empty();
   return false;
+}
+
+SettingValue value_of(const RunSpec& spec, const Setting& setting) {
+  return std::visit(
+      [&](const auto* place) -> SettingValue {
+        if constexpr (IsDefault<std::remove_cvref_t<decltype(*place)>>::value) {
+          return **place;
+        } else {
+          return *place;
+        }
+      },
+      place_of(spec, setting));
+}
+
+bool is_set(const RunSpec& spec, const Setting& setting) {
+  return std::visit(
+      [&](const auto* place) {
+        if constexpr (IsDefault<std::remove_cvref_t<decltype(*place)>>::value) {
+          return place->asked();
+        } else {
+          return true;
+        }
+      },
+      place_of(spec, setting));
+}
+
+void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value, bool asked) {
+  std::visit(
+      [&](auto* place) {
+        using M = std::remove_cvref_t<decltype(*place)>;
+        if constexpr (IsDefault<M>::value) {
+          using T = std::remove_cvref_t<decltype(**place)>;
+          const T* v = std::get_if<T>(&value);
+          if (!v) bug(cat("setting '", setting.name, "' given a value of another type"));
+          if (asked) {
+            *place = *v;
+          } else {
+            place->suggest(*v);
+          }
+        } else {
+          const M* v = std::get_if<M>(&value);
+          if (!v) bug(cat("setting '", setting.name, "' given a value of another type"));
+          *place = *v;
+        }
+      },
+      setting.member(spec));
 }
 
 Setting::Setting(std::string_view setting, Member at, std::string_view words) : member(at) {

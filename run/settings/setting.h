@@ -145,4 +145,10 @@ struct Setting : Description {
   }
 };
 
+// Returns the value of the setting in `spec`.
+SettingValue value_of(const RunSpec& spec, const Setting& setting);
+bool is_set(const RunSpec& spec, const Setting& setting);  // false for a Default without an assigned value
+// asked=false changes only the default of a Default. A value of another type is an internal error.
+void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value, bool asked = true);
+
 }  // namespace amp

@@ -20,14 +20,6 @@ namespace amp {
 
 namespace {
 
-template <class T>
-struct IsDefault : std::false_type {};
-template <class T>
-struct IsDefault<Default<T>> : std::true_type {};
-
-// Setting::member returns a mutable pointer; callers of this function only read through it.
-ValuePlace place_of(const RunSpec& spec, const Setting& setting) { return setting.member(const_cast<RunSpec&>(spec)); }
-
 std::vector<Setting> make_settings() {
   std::vector<Setting> all;
   const auto add = [&](SettingGroup group, std::vector<Setting> rows) {
@@ -87,52 +79,6 @@ const Setting& setting_named(std::string_view name) {
   const Setting* const s = find_setting(name);
   if (!s) bug(cat("no setting is called '", name, "'"));
   return *s;
-}
-
-SettingValue value_of(const RunSpec& spec, const Setting& setting) {
-  return std::visit(
-      [&](const auto* place) -> SettingValue {
-        if constexpr (IsDefault<std::remove_cvref_t<decltype(*place)>>::value) {
-          return **place;
-        } else {
-          return *place;
-        }
-      },
-      place_of(spec, setting));
-}
-
-bool is_set(const RunSpec& spec, const Setting& setting) {
-  return std::visit(
-      [&](const auto* place) {
-        if constexpr (IsDefault<std::remove_cvref_t<decltype(*place)>>::value) {
-          return place->asked();
-        } else {
-          return true;
-        }
-      },
-      place_of(spec, setting));
-}
-
-void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value, bool asked) {
-  std::visit(
-      [&](auto* place) {
-        using M = std::remove_cvref_t<decltype(*place)>;
-        if constexpr (IsDefault<M>::value) {
-          using T = std::remove_cvref_t<decltype(**place)>;
-          const T* v = std::get_if<T>(&value);
-          if (!v) bug(cat("setting '", setting.name, "' given a value of another type"));
-          if (asked) {
-            *place = *v;
-          } else {
-            place->suggest(*v);
-          }
-        } else {
-          const M* v = std::get_if<M>(&value);
-          if (!v) bug(cat("setting '", setting.name, "' given a value of another type"));
-          *place = *v;
-        }
-      },
-      setting.member(spec));
 }
 
 bool suggest_texts(RunSpec& spec, const Setting& setting, const std::vector<std::string>& texts) {

@@ -1,4 +1,4 @@
-// Access to the settings of a RunSpec by name: read, write, print, and compare for resumed runs.
+// All settings: found by name, checked, printed, and compared for resumed runs.
 #pragma once
 
 #include <map>
@@ -18,11 +18,6 @@ struct RunSpec;
 std::span<const Setting> settings();
 const Setting* find_setting(std::string_view name);   // nullptr if there is none
 const Setting& setting_named(std::string_view name);  // an internal error if there is none
-
-SettingValue value_of(const RunSpec& spec, const Setting& setting);
-bool is_set(const RunSpec& spec, const Setting& setting);  // false for a Default without an assigned value
-// asked=false changes only the default of a Default. A value of another type is an internal error.
-void set_value(RunSpec& spec, const Setting& setting, const SettingValue& value, bool asked = true);
 
 // Sets a Default to a value from a model's metadata or a run's record, unless the user assigned one. Returns true if it
 // was set. Text that does not parse as the setting's type is ignored.
