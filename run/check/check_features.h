@@ -1,7 +1,8 @@
 // `check_data` for tables of features: reads every cell once, and reports which columns feed which input of the model.
 #pragma once
 
-#include "run/check/check_data.h"
+#include "base/log.h"
+#include "run/check/data_report.h"
 
 namespace amp {
 

@@ -1,7 +1,7 @@
 // `check_data` for images: decodes every file once.
 #pragma once
 
-#include "run/check/check_data.h"
+#include "run/check/data_report.h"
 #include "trainer/tasks/task_name.h"
 
 namespace amp {
