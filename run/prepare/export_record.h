@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "run/prepare/prepare.h"
+#include "run/prepare/prepared_run.h"
 #include "run/spec/spec.h"
 
 namespace amp {

@@ -1,21 +1,11 @@
-// PreparedRun: the model with head and losses, the data, the precision plan and the resolved settings. Nothing is
-// computed yet.
+// prepare(): makes a PreparedRun from a RunSpec. Also checks of the lengths of texts.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "run/data/data.h"
-#include "run/folder/output_folder.h"
-#include "run/host.h"
-#include "run/model/table_model.h"
-#include "run/prepare/common.h"
-#include "run/prepare/objective.h"
-#include "run/prepare/prepared_model.h"
-#include "run/spec/spec.h"
-#include "trainer/loop/trainer.h"
+#include "run/prepare/prepared_run.h"
 
 namespace amp {
 
@@ -29,29 +19,6 @@ void require_length(const SourceGraph& graph, const std::vector<int>& outputs, i
 void require_generated_length(const SourceGraph& graph, int logits, int64_t fixed, int64_t longest,
                               const std::string& hint, const std::string& fixed_hint);
 int64_t longest_of(const TextSpec& text, const Dataset& data);
-
-// Purpose of a prepared run: training in output_dir, estimating memory and time, or measuring a precision plan.
-enum class Mode { train, estimate, measure_plan };
-
-struct PreparedRun {
-  RunSpec spec;
-  Host host;
-  Mode mode = Mode::train;
-  DataFacts facts;
-  PreparedModel ready;
-  std::unique_ptr<OpenTeacher> teacher;
-  std::unique_ptr<CreatedModel> created;     // set if the run created its model for a table
-  std::optional<OutputFolder> folder;        // only for Mode::train, on the first rank
-  std::optional<Checkpoint> checkpoint;      // only on other ranks: the checkpoint that the first rank resumes from
-  std::shared_ptr<const Features> features;  // set only for a table of features
-  std::vector<SkippedRow> skipped;           // rows that `skip_bad_rows` left out
-  TrainData data;
-  PrecisionPlan plan;
-  TrainerConfig config;
-
-  Job job() const { return mode == Mode::measure_plan ? Job::plan : Job::train; }
-  SourceGraph& graph() { return ready.model.graph; }
-};
 
 // Reads everything that training needs, and writes nothing. Throws the errors of settings, model, data and folder.
 std::unique_ptr<PreparedRun> prepare(const RunSpec& spec, const Host& host = {}, Mode mode = Mode::train);

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/prepare/calibrate_plan.h"
-#include "run/prepare/prepare.h"
+#include "run/prepare/prepared_run.h"
 #include "run/spec/spec.h"
 #include "run/version.h"
 #include "trainer/comm/tensor_bytes.h"
