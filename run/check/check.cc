@@ -17,6 +17,7 @@
 #include "run/model/fixed_shapes.h"
 #include "run/model/model_classes.h"
 #include "run/model/operator_advice.h"
+#include "run/model/probe.h"
 #include "run/model/surgery.h"
 #include "run/model/unknown_task.h"
 #include "run/prepare/common.h"

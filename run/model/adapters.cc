@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "importer/adapter/fit.h"
 #include "importer/adapter/trained.h"
-#include "run/model/surgery.h"
 #include "run/spec/spec.h"
 
 namespace amp {

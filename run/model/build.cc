@@ -18,6 +18,7 @@
 #include "importer/read/import.h"
 #include "importer/write/write.h"
 #include "models/architecture.h"
+#include "run/model/decoder_folder.h"
 #include "run/model/model_file.h"
 #include "run/model/model_metadata.h"
 #include "run/model/surgery.h"

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/json_nesting.h"
 #include "base/text.h"
-#include "run/model/model_file.h"
 #include "run/spec/model.h"
 
 namespace amp {
@@ -93,6 +92,11 @@ int64_t head_size_of(const std::string& folder) {
 }
 
 }  // namespace
+
+std::string folder_of(const std::string& file) {
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
 
 DecoderFolder decoder_folder(const std::string& folder) {
   DecoderFolder out;

@@ -18,6 +18,9 @@ struct DecoderFolder {
   std::vector<std::string> past_names;  // patterns of the names of caches, as "past_key_values.%d.key"
 };
 
+// Returns the folder that contains `file`; "." for a name without a folder.
+std::string folder_of(const std::string& file);
+
 // Reads the files in `folder`; a folder without them gives an empty DecoderFolder. Throws E_RUN (Exit::usage) if
 // genai_config.json cannot be parsed, or if its decoder consists of several files or reads the output of another file.
 DecoderFolder decoder_folder(const std::string& folder);

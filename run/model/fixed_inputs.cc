@@ -16,7 +16,7 @@
 #include "graph/bind.h"
 #include "graph/folded_rows.h"
 #include "run/data/text_rows.h"
-#include "run/model/surgery.h"
+#include "run/model/probe.h"
 
 namespace amp {
 

@@ -129,11 +129,6 @@ Advice advice_for(const std::string& folder) {
 }
 }  // namespace
 
-std::string folder_of(const std::string& file) {
-  const std::string folder = std::filesystem::path(file).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
-
 std::string model_file(const std::string& path, const Log& log) {
   if (!is_dir(path)) return path;
   const std::string snapshot = cached_snapshot(path);

@@ -10,9 +10,6 @@ namespace amp {
 
 struct RunSpec;
 
-// Returns the folder that contains `file`; "." for a name without a folder.
-std::string folder_of(const std::string& file);
-
 // Returns the model file that `path` names, and logs it. A path that is not a folder is returned unchanged. In a
 // folder, the file is the first of these that exists: the decoder that genai_config.json names, model.onnx,
 // onnx/model.onnx (Optimum, Hugging Face), decoder_model.onnx without an encoder beside it, the only .onnx file of

@@ -1,18 +1,14 @@
 // Changes the model before training: cut_at, num_labels, head, head_from, pooling, dropout, lora.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
-#include "graph/bind.h"
-#include "importer/adapter/peft_folder.h"
 #include "importer/read/import.h"
 #include "importer/surgery/dropout.h"
-#include "importer/surgery/lora.h"
+#include "run/model/adapters.h"
 #include "run/spec/job.h"
 #include "trainer/tasks/task_name.h"
 
@@ -48,16 +44,7 @@ int64_t classes_of_output(const SourceGraph& graph, int output, Task task);
 // name of an embedding.
 int64_t kept_outputs(const ModelSpec& model, const SourceGraph& graph, Task task, const std::vector<int64_t>& likely);
 
-// The nodes that make_trainable() inserted: dropout, then LoRA adapters. It must be called after the outputs for the
-// loss are chosen.
-struct Trainable {
-  std::vector<DropoutSpot> dropout;
-  std::vector<LoraAdapter> lora;
-  std::vector<AdapterSite> sites;            // the maps that may have slots; empty without adapters
-  std::shared_ptr<const PeftAdapter> start;  // the PEFT folder that `adapter` names; null: none
-  int32_t base_sum = 0;      // base_checksum() if files of adapters are exported; 0: other weights train
-  double lora_lr_ratio = 1;  // learning rate of B divided by that of A
-};
+// Inserts dropout, then LoRA adapters. Call it after the outputs for the loss are chosen.
 Trainable make_trainable(const RunSpec& spec, Imported& model, const std::vector<int>& outputs, const Log& log);
 
 // For `check`: describes the changes that a run with these settings would make. Errors of the model become lines of the
@@ -67,17 +54,5 @@ struct SurgeryPreview {
   std::vector<DropoutSpot> dropout;
 };
 SurgeryPreview preview_surgery(const RunSpec& spec, Imported model);
-
-// Returns input shapes for shape inference: the declared sizes where they are known. Open dimensions get the size 2 if
-// they count rows of a batch, `length` if they count tokens or pixels, and otherwise 1.
-BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs, int64_t length);
-// Values of `length` that probe_some_size() tries in this order: few tokens, then sides of images.
-inline constexpr std::array<int64_t, 5> kProbedSizes = {3, 16, 64, 224, 640};
-// Sets the dims of these outputs, except the first, that differ for another length than `probed` to -1: they depend on
-// the number of tokens or the size of the image. shapes: by source value, for a batch of the length `probed`.
-void mark_open_dims(const SourceGraph& g, const std::vector<int>& outputs, int64_t probed, std::vector<Dims>& shapes);
-// Returns the shapes of all values for the first of kProbedSizes that works, with those of the outputs marked by
-// mark_open_dims(). If none works, throws the error of the first size.
-std::vector<Dims> probe_some_size(const SourceGraph& g, const std::vector<int>& outputs);
 
 }  // namespace amp

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "graph/bind.h"
 #include "importer/discover/output_activation.h"
-#include "run/model/surgery.h"
+#include "run/model/probe.h"
 #include "run/settings/asked_objective.h"
 #include "run/spec/spec.h"
 #include "trainer/tasks/task_rule.h"

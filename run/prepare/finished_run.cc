@@ -15,6 +15,7 @@
 #include "run/data/features.h"
 #include "run/data/tokenize.h"
 #include "run/folder/run_files.h"
+#include "run/model/decoder_folder.h"
 #include "run/model/model_file.h"
 #include "run/prepare/export_record.h"
 #include "run/spec/spec.h"

@@ -26,6 +26,7 @@
 #include "run/model/model_file.h"
 #include "run/model/model_metadata.h"
 #include "run/model/operator_advice.h"
+#include "run/model/probe.h"
 #include "run/model/unknown_task.h"
 #include "run/prepare/calibrate_plan.h"
 #include "run/prepare/class_weights.h"
