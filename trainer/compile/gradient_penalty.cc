@@ -7,7 +7,7 @@
 #include "graph/autodiff.h"
 #include "graph/decompositions.h"
 #include "graph/passes.h"
-#include "trainer/compile/graph_compiler.h"
+#include "trainer/compile/graph_names.h"
 #include "trainer/losses/loss.h"
 
 namespace amp {
@@ -53,8 +53,6 @@ std::vector<std::string> penalized_values(const Losses& losses) {
   }
   return out;
 }
-
-std::string penalized_output(size_t term) { return cat("penalized.", term); }
 
 Graph penalize_gradients(Graph graph, const Losses& losses, const Evaluator& evaluator) {
   graph = decompose_operators(std::move(graph), evaluator);

@@ -10,12 +10,9 @@ namespace amp {
 bool penalizes_gradients(const Losses& losses);
 std::vector<std::string> penalized_values(const Losses& losses);  // LossSpec::input of each loss of a gradient
 
-// Returns the name of the composed graph's output that holds the value with respect to which a term is differentiated.
-std::string penalized_output(size_t term);
-
 // Replaces the output of each term that is a loss of a gradient: before the call it is the value to differentiate,
 // afterwards it is the sum of the loss. Decomposes operators whose gradient is a fused kernel. Throws E_LOSS_IO if the
-// output does not depend on the value of penalized_output().
+// output does not depend on the value of penalized_output() (graph_names.h).
 Graph penalize_gradients(Graph graph, const Losses& losses, const Evaluator& evaluator);
 
 }  // namespace amp

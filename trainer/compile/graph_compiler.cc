@@ -275,9 +275,4 @@ void GraphCompiler::fuse(Graph& graph) const {
   if (traits_.fuses_elementwise) graph = fuse_elementwise(fuse_gelu(recompute_norms(merge_norm_sums(graph))));
 }
 
-std::string loss_output(size_t term) { return cat("loss.", term); }
-std::string seed_input(size_t term) { return cat("seed.", term); }
-std::string direction_input(int slot) { return cat("direction.", slot); }
-std::string cached_input(size_t term, size_t output) { return cat("cached.", term, ".", output); }
-
 }  // namespace amp

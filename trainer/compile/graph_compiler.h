@@ -8,6 +8,7 @@
 
 #include "backend/device.h"
 #include "graph/bind.h"
+#include "trainer/compile/graph_names.h"
 #include "trainer/losses/losses.h"
 
 namespace amp {
@@ -96,12 +97,5 @@ class GraphCompiler {
   const GraphOptions options_;
   const DeviceTraits traits_;
 };
-
-// Names of a compiled graph's loss sums, and of the inputs that seed the backward pass.
-std::string loss_output(size_t term);
-std::string seed_input(size_t term);
-std::string direction_input(int slot);  // hessian graphs: the input for the elements of v that belong to a parameter
-// cached_train graphs: the gradient of a loss term with respect to an output, one of its LossSpec::values().
-std::string cached_input(size_t term, size_t output);
 
 }  // namespace amp

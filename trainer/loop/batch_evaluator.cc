@@ -45,15 +45,12 @@ BatchEvaluator::BatchEvaluator(Session& session, const Objective& objective, con
       unlabeled_(spec_ && task_rule(task_of(*spec_)).embeddings),
       label_name_(label_of(spec_)),
       loss_(objective.losses, true) {
-  const auto make = [this] {
-    return make_metrics(
-        objective_.task, *spec_,
-        {objective_.classes, data_ ? data_->answers() : nullptr, objective_.answers, objective_.target});
-  };
+  const MetricContext context{objective.classes, data ? data->answers() : nullptr, objective.answers, objective.target};
+  const auto make = [this, context] { return make_metrics(objective_.task, *spec_, context); };
   if (spec_) task_ = make();
   if (task_ && data && data->groups()) groups_.emplace(*data->groups(), make);
   if (!task_) worst_ = nullptr;
-  if (worst_) worst_->begin(objective, *data);
+  if (worst_) worst_->begin(objective.task, *spec_, context);
 }
 
 BatchEvaluator::~BatchEvaluator() = default;

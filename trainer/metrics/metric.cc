@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "trainer/metrics/metrics.h"
 
 namespace amp {
 

@@ -4,14 +4,14 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "trainer/metrics/metrics.h"
+
 namespace amp {
 
-inline constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();  // value of an undefined metric
 inline double ratio(int64_t a, int64_t b) { return b ? static_cast<double>(a) / static_cast<double>(b) : 0; }
 
 // Labels and predictions of single-label classification.

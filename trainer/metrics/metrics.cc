@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "trainer/metrics/metric.h"
 
 namespace amp {
 

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 namespace amp {
+
+inline constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();  // value of an undefined metric
 
 // Returns the index of each row's largest logit, the first one among equal logits. Returns -1 for a row with NaN, so
 // that it counts as wrong. logits: (rows, classes).

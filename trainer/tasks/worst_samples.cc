@@ -15,15 +15,12 @@ bool smaller(const SampleRecord& a, const SampleRecord& b) {
 }
 }  // namespace
 
-void WorstSamples::begin(const Objective& objective, const Dataset& data) {
+void WorstSamples::begin(Task task, const LossSpec& loss, const MetricContext& context) {
   heap_.clear();
   shown_.clear();
   items_.clear();
-  const LossSpec* const loss = measured_loss(objective);
-  task_ = loss ? objective.task : Task::none;
-  error_.reset();
-  if (loss)
-    error_ = make_sample_error(task_, *loss, {objective.classes, data.answers(), objective.answers, objective.target});
+  task_ = task;
+  error_ = make_sample_error(task, loss, context);
 }
 
 void WorstSamples::add(const std::vector<HostTensor>& outputs, const HostTensor& label,

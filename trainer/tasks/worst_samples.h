@@ -10,8 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "trainer/loop/evaluate.h"
+#include "trainer/losses/losses.h"
 #include "trainer/tasks/sample_error.h"
+#include "trainer/tasks/task.h"
 
 namespace amp {
 
@@ -19,7 +20,8 @@ class WorstSamples {
  public:
   explicit WorstSamples(size_t most = 16, size_t always = 4) : most_(most), always_(always) {}
 
-  void begin(const Objective& objective, const Dataset& data);  // discards the samples of the previous evaluation
+  // Begins an evaluation: discards the samples of the previous one. The arguments are those of make_sample_error().
+  void begin(Task task, const LossSpec& loss, const MetricContext& context);
   void add(const std::vector<HostTensor>& outputs, const HostTensor& label, std::span<const int64_t> samples);
   void finish(const TaskMetrics& metrics);  // adds errors that are known only after all rows (retrieval)
 
