@@ -13,7 +13,10 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/activity.h"
+#include "base/colors.h"
 #include "base/io.h"
+#include "base/message.h"
 #include "base/spill.h"
 #include "base/temporary.h"
 
@@ -31,19 +34,27 @@ constexpr int kSlots = 256;
 Mapping mappings[kSlots];
 std::mutex mutex;
 
+void put(const char* text) {
+  if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // stderr is closed
+}
+
 void on_bus_error(int, siginfo_t* info, void*) {
   const auto* const at = static_cast<const uint8_t*>(info->si_addr);
   for (const Mapping& m : mappings) {
     const size_t size = m.size;
     const uint8_t* const begin = m.begin;
     if (size == 0 || at < begin || at >= begin + size) continue;
-    static constexpr char fact[] = "error: a file of data became shorter, or could not be read, while it was in use\n";
+    static constexpr char fact[] = " a file of data became shorter, or could not be read, while it was in use\n";
     static constexpr char line[] =
         R"({"id":"E_DATA_FILE","exit":5,"error":"a file of data became shorter, or could not be read, while it was )"
         R"(in use","where":"","hint":"do not change files that a run reads"})"
         "\n";
-    [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, fact, sizeof fact - 1);
-    if (!::isatty(STDERR_FILENO)) written = ::write(STDERR_FILENO, line, sizeof line - 1);
+    if (errors_are_text()) {
+      if (activity_is_shown()) put("\r\x1b[K");
+      for (const char* const part : {ink(Ink::error), "error:", ink(Ink::none), fact}) put(part);
+      put("  hint: do not change files that a run reads\n");
+    }
+    if (errors_are_json()) put(line);
     remove_temporaries();
     ::_exit(static_cast<int>(Exit::data));
   }

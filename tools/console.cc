@@ -1,10 +1,8 @@
 #include "tools/console.h"
 
 #include <csignal>
-#include <iostream>
 
-#include "base/colors.h"
-#include "base/terminal_text.h"
+#include "base/message.h"
 #include "run/train/stop.h"
 #include "tools/cli/flag_text.h"
 
@@ -29,22 +27,15 @@ Console::~Console() { hide_activities(); }
 
 void Console::hide_activities() const { set_activity_display({}); }
 
-// Returns "warning: " or "note: ", in color where there are colors; "" for other levels.
-static std::string prefix_of(Level level) {
-  if (level < Level::note) return "";
-  const bool warning = level == Level::warning;
-  return cat(ink(warning ? Ink::warning : Ink::note), warning ? "warning:" : "note:", ink(Ink::none), " ");
-}
-
 Log Console::log() const {
   return Log([this](Level level, const std::string& message) {
     if (level < least_) return;
-    const std::string text = printable_lines(cli::with_flags(message));
+    const std::string text = cli::with_flags(message);
     const std::lock_guard lock(mutex_);
     if (progress_.shows_line()) {
-      progress_.message(prefix_of(level) + text);
+      progress_.message(message_line(level, text));
     } else {
-      std::cerr << cat(prefix_of(level), text, "\n");  // one write, see error_line.cc
+      print_message(level, text);
     }
   });
 }

@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/colors.h"
+#include "base/message.h"
 #include "run/train/stop.h"
 #include "tools/cli/error_line.h"
 #include "tools/cli/options.h"
@@ -95,8 +95,7 @@ void check_printed(amp::cli::Verb verb) {
   const std::string fact =
       amp::cat("cannot write the standard output", errno ? amp::cat(": ", std::strerror(errno)) : std::string());
   if (verb == amp::cli::Verb::train) {
-    std::cerr << amp::ink(amp::Ink::warning) << "warning:" << amp::ink(amp::Ink::none) << ' ' << fact
-              << "; the run's folder is complete\n";
+    amp::print_message(amp::Level::warning, fact + "; the run's folder is complete");
   } else {
     amp::fail(amp::Exit::storage, "E_WRITE", fact,
               "files that the command names are complete; --out FILE writes a file instead");
@@ -110,11 +109,12 @@ int main(int argc, char** argv) {
   cli::report_termination();
   restart_prepared(argv);
   const ImmediateStop stop("continue with --resume auto");
-  set_colors(cli::has_colors());
+  cli::apply_log_format(argc, argv);
   return cli::guarded(std::cerr, [&] {
     require_stack();
     int code = 0;
     const std::vector<cli::Command> commands = cli::parse_commands(argc, argv, environ);
+    cli::apply_log_format(commands[0].options.str("log_format"));
     if (commands.size() == 1 && trains(commands[0].options)) {
       if (const std::optional<int> ended = start_ranks(spec_of(commands[0].options))) return *ended;
     }

@@ -12,7 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <nlohmann/json.hpp>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tools/cli/terminal.h"
 
@@ -188,6 +190,23 @@ std::string progress_line(const ProgressState& s) {
   return line;
 }
 
+std::string progress_json(const ProgressState& s) {
+  const auto number = [](double x) { return std::isfinite(x) ? nlohmann::ordered_json(x) : nlohmann::ordered_json(); };
+  const nlohmann::ordered_json line{{"id", "PROGRESS"},
+                                    {"level", "info"},
+                                    {"message", progress_line(s)},
+                                    {"step", s.step},
+                                    {"steps", s.total},
+                                    {"epoch", number(s.epoch)},
+                                    {"loss", number(s.loss)},
+                                    {"lr", number(s.lr)},
+                                    {"samples_per_s", number(s.samples_per_s)},
+                                    {"seconds", number(s.seconds)},
+                                    {"seconds_left", number(seconds_left(s))},
+                                    {"skipped", s.skipped}};
+  return line.dump();
+}
+
 namespace {
 
 // "102 of 300 MB", "1,024 of 6,000 rows"; without a total "1,024 rows"
@@ -254,7 +273,7 @@ void Progress::update(const ProgressState& s) {
     if (any_ && !end && s.seconds - drawn_at_ < kRedrawSeconds) return;
     draw();
   } else if (end || s.step % every_ == 0) {
-    std::fprintf(out_, "%s\n", progress_line(s).c_str());
+    print_line();
     std::fflush(out_);
     stale_ = false;
   }
@@ -266,6 +285,12 @@ void Progress::draw() {
   drawn_at_ = last_.seconds;
   shown_ = true;
   stale_ = false;
+}
+
+// Prints the last state as a plain line.
+void Progress::print_line() const {
+  const bool json = log_format() == LogFormat::json;
+  std::fprintf(out_, "%s\n", (json ? progress_json(last_) : progress_line(last_)).c_str());
 }
 
 // Replaces the line on the screen.
@@ -301,7 +326,7 @@ void Progress::message(const std::string& text) {
 
 void Progress::done() {
   if (stale_ && bar_) draw();
-  if (stale_ && !bar_) std::fprintf(out_, "%s\n", progress_line(last_).c_str());
+  if (stale_ && !bar_) print_line();
   if (shown_) std::fputc('\n', out_);
   std::fflush(out_);
   shown_ = stale_ = any_ = false;

@@ -38,6 +38,8 @@ std::string progress_bar(const ProgressState& s, int width, const Course* loss =
 // Formats a plain line:
 //   "step 30/250  epoch 0.12  loss 0.4312  lr 9.2e-05  41.2 samples/s  elapsed 00:12  left 01:31  472 MiB  skipped 1"
 std::string progress_line(const ProgressState& s);
+// Formats the same as a line of JSON, {"id":"PROGRESS","level":"info","message":"step 30/250 ...","step":30,...}.
+std::string progress_json(const ProgressState& s);
 // Formats an activity: "reading train.csv   34%  102 of 300 MB  [00:02<00:04]". Drops details to fit `width`, then cuts
 // the text.
 std::string activity_line(const ActivityState& s, int width);
@@ -66,6 +68,7 @@ class Progress {
  private:
   void draw();
   void put(const std::string& line);
+  void print_line() const;
   int columns() const;
   std::FILE* out_;
   int64_t every_;

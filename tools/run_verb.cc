@@ -4,10 +4,12 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/message.h"
 #include "run/prepare/device.h"
 #include "tools/cli/completions.h"
 #include "tools/cli/config.h"
 #include "tools/cli/help.h"
+#include "tools/cli/terminal.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
 
@@ -50,9 +52,10 @@ int run_verb(const cli::Options& opts) {
 int run_command(const cli::Command& command) {
   const cli::Options& opts = command.options;
   const bool talks = cli::has(cli::flag_named("verbose").verbs, opts.verb);
+  cli::apply_log_format(opts.str("log_format"));
   if (!command.line.empty() && !(talks && opts.flag("quiet"))) {
-    std::cerr << command.line << '\n';
-    if (talks && opts.flag("verbose")) std::cerr << cli::effective_config_json(opts) << '\n';
+    print_message(Level::info, command.line);
+    if (talks && opts.flag("verbose")) print_message(Level::info, cli::effective_config_json(opts));
   }
   return run_verb(opts);
 }

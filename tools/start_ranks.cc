@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "run/spec/spec.h"
 #include "run/train/process_ranks.h"
@@ -134,6 +135,8 @@ class Ranks {
     if (rank.process < 0) cannot("fork");
     if (rank.process == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      // Standard error of the other ranks is a file, which is printed on this one.
+      if (!errors_are_json()) set_log_format(LogFormat::text);
       if (rank.stderr_file >= 0) ::dup2(rank.stderr_file, STDERR_FILENO);
       ::sigprocmask(SIG_SETMASK, &before_, nullptr);
       ::execv("/proc/self/exe", arguments.data());

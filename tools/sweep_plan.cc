@@ -84,7 +84,8 @@ std::vector<std::string> words_of(const cli::Options& opts, const SweepTrial& tr
   for (const cli::Flag& f : cli::flags()) {
     const bool given = cli::has(f.verbs, opts.verb) && opts.source(f.name) == cli::Source::command_line;
     if (!given || !cli::has(f.verbs, cli::Verb::train) || swept(f.name)) continue;
-    if ((f.name == "model" && positional) || one_of(f.name, {"output_dir", "resume", "overwrite", "require", "quiet"}))
+    if ((f.name == "model" && positional) ||
+        one_of(f.name, {"output_dir", "resume", "overwrite", "require", "quiet", "log_format"}))
       continue;
     add_flag(words, f.name, texts_of_value(opts.value(f.name)));
   }

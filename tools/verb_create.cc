@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "run/model/build.h"
 #include "run/model/model_classes.h"
@@ -24,8 +25,8 @@ BuildSpec spec_of_build(const cli::Options& opts) {
 }
 
 int told(const BuiltModel& built, const std::string& out) {
-  std::cerr << built.architecture << (built.head == "none" ? std::string() : ", " + built.head) << ": "
-            << with_thousands(built.parameters) << " parameters\n";
+  print_message(Level::info, cat(built.architecture, built.head == "none" ? std::string() : ", " + built.head, ": ",
+                                 with_thousands(built.parameters), " parameters"));
   std::cout << out << '\n';
   return 0;
 }

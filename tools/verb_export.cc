@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/message.h"
 #include "run/export/export.h"
 #include "run/folder/run_files.h"
 #include "run/model/build.h"
@@ -15,9 +16,10 @@ namespace amp {
 namespace {
 
 void print_export(const ExportedRun& run, const std::string& which) {
-  std::cerr << "exported the " << which << " weights of step " << run.step;
-  if (run.difference) std::cerr << "; outputs differ from the trained graph's by at most " << *run.difference;
-  std::cerr << '\n';
+  print_message(Level::info,
+                cat("exported the ", which, " weights of step ", run.step,
+                    run.difference ? cat("; outputs differ from the trained graph's by at most ", *run.difference)
+                                   : std::string()));
 }
 
 // Refuses flags of a precision plan for a run, whose own plan counts.

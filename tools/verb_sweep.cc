@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "run/folder/output_folder.h"
@@ -106,7 +108,8 @@ class Sweep {
     SweepRun& run = plan_.runs[i];
     ensure_dir(run.folder);
     std::vector<std::string> words = plan_.words[i];
-    for (const char* word : {"--resume=auto", "--overwrite=false"}) words.emplace_back(word);
+    // The log has the text of an error, from which the sweep takes its reason, and its JSON line.
+    for (const char* word : {"--resume=auto", "--overwrite=false", "--log_format=auto"}) words.emplace_back(word);
     words.push_back("--output_dir=" + run.folder);
     log_from_[i] = size_of(log_of(run));
     processes_.start(i, words, log_of(run));
@@ -232,6 +235,16 @@ void print_best(const SweepPlan& plan, const SweepTable& table) {
   std::cout << " --output_dir=NEW_FOLDER\n";
 }
 
+// Prints the error in a run's log in the form of this process's messages. In the log, text and a JSON line follow each
+// other.
+void print_error_of_run(const std::string& error) {
+  std::istringstream in(error);
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("{\"id\":") ? errors_are_json() : errors_are_text())
+      std::cerr << cat(printable_lines(line), "\n");
+  }
+}
+
 // Applies --require to the best run.
 void check_best(const cli::Options& opts, const SweepTable& table) {
   Metrics metrics;
@@ -300,7 +313,7 @@ int run_sweep(const cli::Options& opts, const Console& console) {
     const auto failed =
         std::find_if(plan.runs.begin(), plan.runs.end(), [](const SweepRun& r) { return r.state == State::failed; });
     if (failed == plan.runs.end()) fail(Exit::numerical, "E_DIVERGED", "no run ended with a finite metric to compare");
-    std::cerr << printable_lines(first_error);
+    print_error_of_run(first_error);
     return failed->exit_code;
   }
   check_best(opts, table);

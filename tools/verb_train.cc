@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "base/message.h"
 #include "base/sysinfo.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -102,7 +103,7 @@ int dry_run(const RunSpec& spec, const Console& console) {
 // Checks the data. Prints the report on standard error, and as JSON on standard output. Returns the exit code.
 int print_data_report(const RunSpec& spec, const Console& console) {
   const DataReport report = check_data(spec, console.log());
-  for (const std::string& line : report.lines()) std::cerr << printable_lines(cli::with_flags(line)) << '\n';
+  for (const std::string& line : report.lines()) print_message(Level::info, cli::with_flags(line));
   std::cout << printable_json(cli::with_flags(report.json())) << '\n';
   return report.problems ? static_cast<int>(Exit::data) : 0;
 }
@@ -129,8 +130,8 @@ int train_model(const cli::Options& opts, const Console& console, Junit& junit) 
   if (!host.ranks->is_root()) return report.stopped ? stopped_exit(report.signal, report.saved) : 0;
   if (report.stopped) {
     if (report.saved)
-      std::cerr << "stopped by " << cli::with_flags(report.signal_name) << " after step " << report.result.steps
-                << '\n';
+      print_message(Level::info,
+                    cat("stopped by ", cli::with_flags(report.signal_name), " after step ", report.result.steps));
     const int code = stopped_exit(report.signal, report.saved);
     if (code == static_cast<int>(Exit::stopped))
       fail(Exit::stopped, "E_STOPPED",

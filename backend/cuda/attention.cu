@@ -2,7 +2,6 @@
 // compares them. If they differ, or the library refuses, the node uses the project's kernels from then on. Also counts
 // the memory of dropout masks that the library reads.
 #include <functional>
-#include <iostream>
 #include <map>
 
 #include "backend/cuda/attention.h"
@@ -10,6 +9,7 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 #include "base/error.h"
+#include "base/message.h"
 
 namespace amp::cuda {
 
@@ -186,9 +186,9 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
       device_.proved_nothing();  // the next run compares again
       return false;
     case Verdict::differs:
-      std::cerr << "warning: W_LIBRARY: " << library_->name() << fact << " of attention of " << what_.queries
-                << " queries and " << what_.keys << " keys, " << what_.width << " wide, " << name_of(what_.type)
-                << "; the built-in kernels are used for it\n";
+      print_message(Level::warning, cat("W_LIBRARY: ", library_->name(), fact, " of attention of ", what_.queries,
+                                        " queries and ", what_.keys, " keys, ", what_.width, " wide, ",
+                                        name_of(what_.type), "; the built-in kernels are used for it"));
       drop();
       return false;
     case Verdict::agrees:

@@ -2,12 +2,12 @@
 // library, and compares the results. If they agree, the library is used from then on. Otherwise it is dropped with a
 // warning. Kernels register the operators that may use a library convolution. Graphs with these operators reserve
 // memory for the library's workspace.
-#include <iostream>
 #include <set>
 
 #include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/convolution.h"
 #include "base/error.h"
+#include "base/message.h"
 
 namespace amp::cuda {
 
@@ -70,11 +70,12 @@ bool GuardedConvolution::proved(const ConvolutionOperands& o) {
   const char* const kind = what_.kind == ConvolutionKind::forward  ? ""
                            : what_.kind == ConvolutionKind::grad_x ? " (gradient of its input)"
                                                                    : " (gradient of its weight)";
-  std::cerr << "warning: W_LIBRARY: " << library_->name()
-            << (ran ? cat(" is off by ", found.difference, " of ", found.largest) : std::string(" refuses to run"))
-            << " in a convolution of " << what_.shape.groups * what_.shape.c << " channels into "
-            << what_.shape.groups * what_.shape.m << kind << ", " << name_of(what_.type)
-            << "; the built-in kernels are used for it\n";
+  print_message(Level::warning, cat("W_LIBRARY: ", library_->name(),
+                                    (ran ? cat(" is off by ", found.difference, " of ", found.largest)
+                                         : std::string(" refuses to run")),
+                                    " in a convolution of ", what_.shape.groups * what_.shape.c, " channels into ",
+                                    what_.shape.groups * what_.shape.m, kind, ", ", name_of(what_.type),
+                                    "; the built-in kernels are used for it"));
   device_.store_decision(library_->key(), false);
   library_.reset();
   return false;

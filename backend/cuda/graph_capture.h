@@ -3,11 +3,11 @@
 #pragma once
 
 #include <functional>
-#include <iostream>
 #include <memory>
 
 #include "backend/device.h"
 #include "base/error.h"
+#include "base/message.h"
 
 namespace amp::cuda {
 
@@ -30,8 +30,8 @@ inline std::unique_ptr<Recording> record_if_possible(GraphCapture& capture, cons
     return capture.finish();
   } catch (const Error& e) {
     capture.abandon();
-    std::cerr << "warning: W_GRAPH: launches cannot be recorded as a CUDA graph (" << e.what()
-              << "); kernels are launched one by one, which slows small models down\n";
+    print_message(Level::warning, cat("W_GRAPH: launches cannot be recorded as a CUDA graph (", e.what(),
+                                      "); kernels are launched one by one, which slows small models down"));
     return nullptr;
   } catch (...) {
     capture.abandon();

@@ -1,11 +1,11 @@
 // Validates a library's products with an epilogue (cuBLASLt). The first run computes a product with the project's
 // kernels and with the library, and compares the results. A library that agrees is then timed against the kernels. The
 // faster of them is used from then on.
-#include <iostream>
 
 #include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/library_product.h"
 #include "base/error.h"
+#include "base/message.h"
 
 namespace amp::cuda {
 
@@ -53,12 +53,12 @@ std::optional<bool> GuardedProduct::agrees(bool ran, const Results& own_results,
     if (!of_c.validates() || !of_extra.validates()) return std::nullopt;
     if (of_c.within(library_tolerance(g.in)) && of_extra.within(library_tolerance(g.in))) return true;
   }
-  std::cerr << "warning: W_LIBRARY: " << library_->name()
-            << (ran ? cat(" is off by ", of_c.difference, " of ", of_c.largest, " and by ", of_extra.difference, " of ",
-                          of_extra.largest)
-                    : std::string(" refuses to run"))
-            << " in a product " << g.m << "x" << g.n << "x" << g.k << " with " << name_of(what_.epilogue) << ", "
-            << amp::name_of(g.in) << "; the built-in kernels are used for it\n";
+  print_message(Level::warning, cat("W_LIBRARY: ", library_->name(),
+                                    (ran ? cat(" is off by ", of_c.difference, " of ", of_c.largest, " and by ",
+                                               of_extra.difference, " of ", of_extra.largest)
+                                         : std::string(" refuses to run")),
+                                    " in a product ", g.m, "x", g.n, "x", g.k, " with ", name_of(what_.epilogue), ", ",
+                                    amp::name_of(g.in), "; the built-in kernels are used for it"));
   return false;
 }
 

@@ -7,6 +7,7 @@ evaluated, Ctrl-C in the middle of it, colors, and errors.
 Needs only Python's standard library."""
 import argparse
 import fcntl
+import json
 import os
 import pathlib
 import pty
@@ -237,6 +238,77 @@ class TerminalTest(unittest.TestCase):
         code, terminal = self.run_in(["generate", "none.onnx", "--prompt", "a", "--top_p", "0.5"])
         self.assertNotEqual(code, 0)
         self.assertIn("\x1b[33mwarning:\x1b[0m --top_p has no effect", terminal.output)
+
+    def messages(self, words, **env):
+        """Runs the program with its standard error in a pipe. Returns the exit code and the lines."""
+        done = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True, env=os.environ | env)
+        return done.returncode, done.stderr.splitlines()
+
+    def test_log_format_json_writes_only_lines_of_json(self):
+        json_lines = ["--log_format", "json"]
+        train = ["model.onnx", *TRAIN, "--overwrite", "--logging_steps", "1", "--verbose"]
+        (self.folder / "labels.csv").write_text("text,label\n" + "a,x\nb,y\n" * 8)
+        check = ["bert/model.onnx", "--train", "labels.csv", "--vocab", "bert/vocab.txt", "--text_columns", "text", "--check_data"]
+        (self.folder / "form.yaml").write_text("log_format: json\n")
+        cases = [([*train, *json_lines], {}, 0), ([*check, *json_lines], {}, 0), (["check", "none.onnx", *json_lines], {}, 2),
+                 (["check", "none.onnx"], {"ONNX_AMP_LOG_FORMAT": "json"}, 2), (["check", "none.onnx", "--config", "form.yaml"], {}, 2),
+                 (["--log-format=json", "check", "none.onnx", "--unknown"], {}, 2),
+                 (["generate", "none.onnx", "--prompt", "a", "--top_p", "0.5", *json_lines], {}, 2),
+                 (["create", "lenet", "--out", "new.onnx", *json_lines], {}, 0)]  # fmt: skip
+        for words, env, wanted in cases:
+            with self.subTest(words=words):
+                code, lines = self.messages(words, **env)
+                self.assertEqual(code, wanted, lines)
+                said = [json.loads(line) for line in lines]
+                self.assertTrue(said and all(re.fullmatch("[A-Z][A-Z_]+", m["id"]) for m in said), lines)
+                self.assertTrue(all("exit" in m or m["message"] for m in said), lines)
+                self.assertEqual(wanted, said[-1].get("exit", 0))
+                if wanted and "--top_p" in words:
+                    self.assertEqual((said[0]["id"], said[0]["level"]), ("WARNING", "warning"))
+        said = [json.loads(line) for line in self.messages([*train, *json_lines])[1]]
+        self.assertEqual([m["step"] for m in said if m["id"] == "PROGRESS"], [1, 2, 3, 4])
+        self.assertLessEqual({"DETAIL", "INFO"}, {m["id"] for m in said})
+        code, terminal = self.run_in([*train, *json_lines])
+        self.assertEqual(code, 0, terminal.output)
+        self.assertNotIn("\x1b", terminal.output)
+
+    def test_log_format_of_an_interrupted_run(self):
+        steps = TRAIN.index("--max_steps")
+        endless = [*TRAIN[:steps], "--max_steps", "1000000", *TRAIN[steps + 2:], "--overwrite", "--logging_steps", "1"]
+        for form in ("json", "text"):
+            process = subprocess.Popen([self.program, "model.onnx", *endless, "--log_format", form], cwd=self.folder, stderr=subprocess.PIPE,
+                                       text=True)  # fmt: skip
+            while "step 2/" not in process.stderr.readline():
+                self.assertIsNone(process.poll())
+            process.terminate()
+            lines = process.communicate(timeout=SECONDS)[1].splitlines()
+            self.assertEqual(process.returncode, 75, lines)
+            if form == "json":
+                self.assertEqual(json.loads(lines[-1])["id"], "E_STOPPED")
+                self.assertTrue(all(line.startswith('{"id":') for line in lines), lines)
+            else:
+                self.assertIn("  hint: continue with --resume auto", lines)
+                self.assertFalse([line for line in lines if line.startswith("{")], lines)
+
+    def test_log_format_text_writes_no_json(self):
+        for words in (["check", "none.onnx"], ["check", "none.onnx", "--unknown"], ["create", "none", "--out", "x.onnx"]):
+            code, lines = self.messages([*words, "--log_format", "text"])
+            self.assertEqual((code > 0, sum(line.startswith("error: ") for line in lines)), (True, 1), lines)
+            self.assertFalse([line for line in lines if line.startswith("{")], lines)
+            self.assertRegex(lines[-1], "^  more: onnx-amp-finetune explain E_")
+            code, lines = self.messages(words, ONNX_AMP_LOG_FORMAT="auto")
+            self.assertEqual([line.startswith("{") for line in lines[-2:]], [False, True])
+        code, lines = self.messages(["check", "none.onnx", "--log_format", "text"], ONNX_AMP_LOG_FORMAT="json")
+        self.assertTrue(lines[0].startswith("error: "), lines)
+
+    def test_log_format_of_a_sweep(self):
+        for form, json_count in (("json", None), ("text", 0)):
+            words = ["sweep", "model.onnx", *TRAIN[:-1], "sweep_" + form, "--sweep", "lr=0.1,0.2", "--val", "none.safetensors"]
+            code, lines = self.messages([*words, "--log_format", form])
+            self.assertNotEqual(code, 0)
+            of_json = [line for line in lines if line.startswith("{")]
+            self.assertEqual(len(of_json), len(lines) if json_count is None else 0, lines)
+            self.assertTrue(lines)
 
 
 if __name__ == "__main__":

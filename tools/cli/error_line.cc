@@ -16,6 +16,7 @@
 
 #include "base/activity.h"
 #include "base/colors.h"
+#include "base/message.h"
 #include "base/temporary.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -26,10 +27,10 @@ namespace amp::cli {
 void print_error_line(std::ostream& out, const Error& error) {
   const Error e = with_flags(error);
   // One write for each line: other processes may write to the same pipe.
-  const bool colored = &out == &std::cerr;
-  const std::string begin = colored ? ink(Ink::error) : "", end = colored ? ink(Ink::none) : "";
-  out << cat(begin, "error:", end, " ", printable_lines(e.what()), "\n");
-  if (&out == &std::cerr && ::isatty(STDERR_FILENO)) {
+  const bool of_process = &out == &std::cerr;
+  const std::string begin = of_process ? ink(Ink::error) : "", end = of_process ? ink(Ink::none) : "";
+  if (!of_process || errors_are_text()) out << cat(begin, "error:", end, " ", printable_lines(e.what()), "\n");
+  if (of_process && !errors_are_json()) {
     out << cat("  more: onnx-amp-finetune explain ", begin, e.id(), end, "\n");
     return;
   }
@@ -91,8 +92,8 @@ std::terminate_handler terminate_before = nullptr;
   if (type && (*type == typeid(std::bad_alloc) || *type == typeid(std::bad_array_new_length))) {
     remove_temporaries();
     if (activity_is_shown()) say("\r\x1b[K");
-    say(kOutOfMemory);
-    if (!::isatty(STDERR_FILENO)) {
+    if (errors_are_text()) say(kOutOfMemory);
+    if (errors_are_json()) {
       say(kLineBegin);
       say("in a function that must not fail");
       say(kLineEnd);
@@ -110,8 +111,9 @@ int guarded(std::ostream& err, const std::function<int()>& body) {
     return reported(err, body);
   } catch (const std::bad_alloc&) {
     err.clear();  // an allocation that failed while it printed
-    err << kOutOfMemory;
-    if (&err != &std::cerr || !::isatty(STDERR_FILENO)) err << kLineBegin << kLineEnd << std::flush;
+    const bool of_process = &err == &std::cerr;
+    if (!of_process || errors_are_text()) err << kOutOfMemory;
+    if (!of_process || errors_are_json()) err << kLineBegin << kLineEnd << std::flush;
     return static_cast<int>(Exit::memory);
   }
 }

@@ -1,4 +1,5 @@
-// Reports a failure as text for users, followed by one JSON line for programs, which is the last line of stderr.
+// Reports a failure as text for users, or as one JSON line for programs, or as both (base/message.h). The JSON line is
+// the last line of stderr.
 #pragma once
 
 #include <exception>
@@ -10,8 +11,8 @@
 namespace amp::cli {
 
 // Prints "error: FACT", the locations (Error::where()) and the hint on separate lines, then
-// {"id":..,"exit":..,"error":..,"where":..,"hint":..}. If out is std::cerr and a terminal, a line with the command that
-// explains the error replaces the JSON.
+// {"id":..,"exit":..,"error":..,"where":..,"hint":..}. If out is std::cerr, the form of messages decides which of the
+// two are printed; without the JSON, a line with the command that explains the error replaces it.
 void print_error_line(std::ostream& out, const Error& e);
 
 // Runs body and returns the process's exit code. It is the result of body, or the exit code of its Error, which is

@@ -244,6 +244,13 @@ std::vector<OwnFlag> own_flags() {
       {"profile",
        all,
        {.name = "verbose", .initial = off, .help = "Also print the program's decisions with their reasons."}},
+      {"profile",
+       all,
+       {.name = "log_format",
+        .initial = std::string("auto"),
+        .help = "Form of the messages on standard error. json: each is one line of JSON with an id. auto: text, and "
+                "after an error its line of JSON, unless standard error is a terminal.",
+        .choices = {"auto", "text", "json"}}},
   };
 }
 

@@ -16,6 +16,7 @@
 #include "base/activity.h"
 #include "base/colors.h"
 #include "base/error.h"
+#include "base/message.h"
 #include "base/temporary.h"
 
 namespace amp {
@@ -135,9 +136,8 @@ void log_stopped(int signal, bool durable) {
   line.add("\",\"where\":\"\",\"hint\":\"");
   line.add(hint);
   line.add("\"}\n");
-  // The JSON line is for programs: it is omitted on a terminal.
-  if (::write(STDERR_FILENO, line.text, ::isatty(STDERR_FILENO) ? for_people : line.size) < 0)
-    return;  // stderr is closed
+  const size_t begin = errors_are_text() ? 0 : for_people, end = errors_are_json() ? line.size : for_people;
+  if (::write(STDERR_FILENO, line.text + begin, end - begin) < 0) return;  // stderr is closed
 }
 
 ImmediateStop::ImmediateStop(const char* resume_hint) {

@@ -6,20 +6,21 @@
 
 #include <algorithm>
 #include <future>
-#include <iostream>
 #include <mutex>
 #include <semaphore>
 #include <thread>
 
 #include "backend/cuda/runtime/nvrtc.h"
 #include "base/error.h"
+#include "base/message.h"
 
 namespace amp::cuda {
 
 static void warn_once(const std::string& why) {
   static std::once_flag once;
   std::call_once(once, [&] {
-    std::cerr << "warning: fused kernels are interpreted, which is slow: " << why << " (`fusion` false avoids them)\n";
+    print_message(Level::warning,
+                  cat("fused kernels are interpreted, which is slow: ", why, " (`fusion` false avoids them)"));
   });
 }
 

@@ -4,10 +4,10 @@
 #include <cudnn.h>
 
 #include <exception>
-#include <iostream>
 
 #include "backend/memory_phase.h"
 #include "base/error.h"
+#include "base/message.h"
 
 #ifdef ONNX_AMP_CUDNN_FRONTEND
 #include <cudnn_frontend_version.h>
@@ -34,8 +34,8 @@ bool Cudnn::open() {
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     handle_.reset();
-    std::cerr << "warning: W_LIBRARY: cuDNN cannot be opened (" << cudnnGetErrorString(status)
-              << "); the built-in kernels are used instead\n";
+    print_message(Level::warning, cat("W_LIBRARY: cuDNN cannot be opened (", cudnnGetErrorString(status),
+                                      "); the built-in kernels are used instead"));
   }
   return handle_ != nullptr;
 }
@@ -54,8 +54,8 @@ bool PlanBound::take() {
     return true;
   }
   if (taken_++ == most_)
-    std::cerr << "warning: W_LIBRARY: cuDNN has compiled plans for " << most_ << ' ' << of_
-              << "; other shapes use the built-in kernels\n";
+    print_message(Level::warning, cat("W_LIBRARY: cuDNN has compiled plans for ", most_, ' ', of_,
+                                      "; other shapes use the built-in kernels"));
   return false;
 }
 
