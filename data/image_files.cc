@@ -166,7 +166,8 @@ void refuse_parts(const std::string& folder, bool masks) {
 namespace {
 
 // Adds the images of each class folder in `folder` as rows.
-void add_class_folders(const std::string& folder, TableBuilder& out, std::vector<std::string>& notes) {
+void add_class_folders(const std::string& folder, bool notes_faults, TableBuilder& out,
+                       std::vector<std::string>& notes) {
   refuse_parts(folder, false);
   Found loose;
   std::string packed;  // a file that holds many images
@@ -181,7 +182,10 @@ void add_class_folders(const std::string& folder, TableBuilder& out, std::vector
       continue;
     }
     const Found found = images_below(path);
-    if (found.images.empty()) no_images(path, found.other_files());
+    if (found.images.empty()) {
+      if (!notes_faults) no_images(path, found.other_files());
+      notes.push_back(cat("'", printable(path), "': the class has no images"));
+    }
     for (const std::string& image : found.images) {
       out.begin_file(image);
       out.add_text(image);
@@ -208,7 +212,7 @@ void add_class_folders(const std::string& folder, TableBuilder& out, std::vector
   if (const std::string note = left_out(folder, all); !note.empty()) notes.push_back(note);
 }
 
-void add_masked_images(const std::string& folder, const std::string& masks, TableBuilder& out,
+void add_masked_images(const std::string& folder, const std::string& masks, bool notes_faults, TableBuilder& out,
                        std::vector<std::string>& notes) {
   refuse_parts(folder, true);
   const Found images = images_below(folder);
@@ -220,9 +224,13 @@ void add_masked_images(const std::string& folder, const std::string& masks, Tabl
   std::set<std::string> used;
   for (const std::string& path : images.images) {
     const auto mask = by_stem.find(fs::path(path).lexically_relative(folder).replace_extension().string());
-    if (mask == by_stem.end())
-      fail(Exit::data, "E_MASK", cat("'", printable(path), "' has no mask in '", printable(masks), "'"),
-           cat("a mask has the name of its image; that folder holds ", known, " images"));
+    if (mask == by_stem.end()) {
+      if (!notes_faults)
+        fail(Exit::data, "E_MASK", cat("'", printable(path), "' has no mask in '", printable(masks), "'"),
+             cat("a mask has the name of its image; that folder holds ", known, " images"));
+      notes.push_back(cat("'", printable(path), "': it has no mask in '", printable(masks), "'"));
+      continue;
+    }
     out.begin_file(path);
     out.add_text(path);
     out.add_text(mask->second);
@@ -246,7 +254,8 @@ Table class_folders(const std::string& names, const ImageColumns& columns) {
   TableBuilder out(trimmed(names));
   out.columns() = {columns.path, columns.label};
   std::vector<std::string> notes;
-  for (const std::string& folder : files_named(names)) add_class_folders(trimmed(folder), out, notes);
+  for (const std::string& folder : files_named(names))
+    add_class_folders(trimmed(folder), columns.notes_faults, out, notes);
   return with_notes(out, notes);
 }
 
@@ -260,7 +269,8 @@ Table masked_images(const std::string& names, const std::string& mask_names, con
          cat(folders.size(), " folders of images have ", masks.size(), masks.size() == 1 ? " folder" : " folders",
              " of masks"),
          "name a folder of masks for each, in the same order");
-  for (size_t i = 0; i < folders.size(); ++i) add_masked_images(trimmed(folders[i]), trimmed(masks[i]), out, notes);
+  for (size_t i = 0; i < folders.size(); ++i)
+    add_masked_images(trimmed(folders[i]), trimmed(masks[i]), columns.notes_faults, out, notes);
   return with_notes(out, notes);
 }
 

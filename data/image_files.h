@@ -10,6 +10,9 @@ namespace amp {
 
 struct ImageColumns {
   std::string path = "path", label = "label";
+  // A class without images, or an image without a mask, becomes a note of the table instead of an error: for a report
+  // of all problems.
+  bool notes_faults = false;
 };
 
 // Returns a table of the images in folders that hold one folder per class (torchvision's ImageFolder). `folders` names

@@ -39,32 +39,92 @@ bool stands_at(std::string_view passage, const std::vector<size_t>& starts, cons
   return begin < starts.size() && passage.substr(starts[begin]).starts_with(answer.text);
 }
 
-void read_paragraph(const nlohmann::json& p, const std::string& name, AnswersAre answers, AnswerKey& key) {
-  key.passages.push_back(p.at("context").get<std::string>());
-  const std::string& passage = key.passages.back();
-  const std::vector<size_t> starts = code_point_starts(passage);
-  for (const auto& qa : p.at("qas")) {
+// Reads SQuAD's JSON question by question. A question that cannot be read is left out if it may be. Questions are
+// numbered from 1 in the order of the file; what stands where a question or paragraph is expected has a number, too.
+class SquadReader {
+ public:
+  SquadReader(const std::string& name, AnswersAre answers, SkippedRows& skipped, AnswerKey& key)
+      : name_(name), answers_(answers), skipped_(skipped), key_(key) {}
+
+  void read(const nlohmann::json& file) {
+    for (const auto& article : file.at("data")) each(article, "paragraphs", [&](const auto& p) { paragraph(p); });
+  }
+
+ private:
+  // Calls f for each element of parent[list]. A parent without this list counts as one faulty question.
+  template <class F>
+  void each(const nlohmann::json& parent, const char* list, F&& f) {
+    const nlohmann::json* elements = nullptr;
+    const auto find = [&] { elements = &parent.at(list); };
+    if (skipped_.most() == 0 || (parent.is_object() && parent.contains(list))) {
+      find();
+      for (const auto& element : *elements) f(element);
+    } else {
+      ++number_;
+      attempt(find);
+    }
+  }
+
+  void paragraph(const nlohmann::json& p) {
+    std::vector<size_t> starts;
+    bool first = true;
+    each(p, "qas", [&](const nlohmann::json& qa) {
+      ++number_;
+      attempt([&] {
+        if (first) {
+          key_.passages.push_back(p.at("context").get<std::string>());
+          starts = code_point_starts(key_.passages.back());
+          first = false;
+        }
+        key_.questions.push_back(question(qa, starts));
+      });
+    });
+  }
+
+  // Reads a question about the last passage.
+  Question question(const nlohmann::json& qa, const std::vector<size_t>& starts) const {
     Question q;
     q.id = qa.at("id").is_string() ? qa.at("id").get<std::string>() : qa.at("id").dump();
     q.text = qa.at("question").get<std::string>();
-    q.passage = key.passages.size() - 1;
+    q.passage = key_.passages.size() - 1;
+    q.line = number_;
     const auto refuse = [&](const std::string& fact, const std::string& hint = {}) {
-      fail(Exit::data, "E_DATA_LABEL", cat(name, ": question '", printable(q.id), "' ", fact), hint);
+      fail(Exit::data, "E_DATA_LABEL", cat(name_, ": question '", printable(q.id), "' ", fact), hint);
     };
-    const bool none = answers == AnswersAre::given_or_no && qa.value("is_impossible", false);
-    for (const auto& a : answers == AnswersAre::unread || none ? nlohmann::json::array() : qa.at("answers")) {
+    const bool none = answers_ == AnswersAre::given_or_no && qa.value("is_impossible", false);
+    for (const auto& a : answers_ == AnswersAre::unread || none ? nlohmann::json::array() : qa.at("answers")) {
       q.answers.push_back({a.at("text").get<std::string>(), a.at("answer_start").get<int64_t>()});
       const Answer& answer = q.answers.back();
-      if (!stands_at(passage, starts, answer))
+      if (!stands_at(key_.passages.back(), starts, answer))
         refuse(cat("has the answer '", printable(answer.text), "', which is not at character ", answer.begin,
                    " of its context"));
     }
-    if (answers == AnswersAre::given && q.answers.empty())
+    if (answers_ == AnswersAre::given && q.answers.empty())
       refuse("has no answer", "questions without an answer (SQuAD 2.0) need `version_2_with_negative`");
-    q.line = static_cast<int64_t>(key.questions.size()) + 1;
-    key.questions.push_back(std::move(q));
+    return q;
   }
-}
+
+  // Calls f, which reads the question with the current number. Leaves the question out if f fails.
+  template <class F>
+  void attempt(F&& f) {
+    if (skipped_.most() == 0) return f();
+    try {
+      f();
+    } catch (const Error& e) {
+      skipped_.add(e, name_, number_);
+    } catch (const nlohmann::json::exception& e) {
+      skipped_.add(Error(Exit::data, "E_DATA_JSON",
+                         cat(name_, ": question ", number_, " is not in SQuAD's form: ", printable(e.what()))),
+                   name_, number_);
+    }
+  }
+
+  const std::string& name_;
+  const AnswersAre answers_;
+  SkippedRows& skipped_;
+  AnswerKey& key_;
+  int64_t number_ = 0;
+};
 
 }  // namespace
 
@@ -92,16 +152,16 @@ std::string AnswerKey::text(int64_t sample, int64_t first, int64_t last) const {
   return at ? std::string(part(passages[questions[question].passage], at->first, at->second)) : std::string();
 }
 
-AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAre answers) {
+AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAre answers, SkippedRows* skip) {
   check_utf8_file(bytes, name);
   AnswerKey key;
+  SkippedRows none;
+  SkippedRows& skipped = skip ? *skip : none;
+  const size_t before = skipped.rows().size();
   try {
     if (const std::string excess = json_excess(bytes, false); !excess.empty())
       fail(Exit::data, "E_DATA_JSON", cat(name, ": the file ", excess));
-    const nlohmann::json j = nlohmann::json::parse(bytes);
-    for (const auto& article : j.at("data")) {
-      for (const auto& p : article.at("paragraphs")) read_paragraph(p, name, answers, key);
-    }
+    SquadReader(name, answers, skipped, key).read(nlohmann::json::parse(bytes));
   } catch (const nlohmann::json::exception& e) {
     fail(
         Exit::data, "E_DATA_JSON", cat(name, ": this is not SQuAD's JSON: ", printable(e.what())),
@@ -114,6 +174,9 @@ AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAr
       std::all_of(key.questions.begin(), key.questions.end(), empty))
     fail(Exit::data, "E_DATA_LABEL", cat(name, ": every answer is empty"),
          "training and evaluation take \"answers\": [{\"text\": ..., \"answer_start\": ...}] for each question");
+  if (key.questions.empty() && skipped.rows().size() > before)
+    fail(Exit::data, "E_DATA_EMPTY", cat(name, ": no question can be read; the first: ", skipped.rows()[before].reason),
+         "mend the questions, or look whether the file has another form");
   if (key.questions.empty())
     fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no question"), "write at least one");
   return key;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/skipped_rows.h"
 #include "data/table.h"
 #include "data/text_dataset.h"
 
@@ -60,8 +61,10 @@ enum class AnswersAre : uint8_t {
   unread,       // for prediction: answers are not read
 };
 // Parses SQuAD's JSON. The windows stay empty. Throws E_DATA_JSON for another structure, E_DATA_LABEL for a missing or
-// misplaced answer, and E_DATA_EMPTY without questions.
-AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAre answers = AnswersAre::given);
+// misplaced answer, and E_DATA_EMPTY without questions. skip: questions with such a fault that may be left out, listed
+// by their number; null: none may be.
+AnswerKey parse_squad(std::string_view bytes, const std::string& name, AnswersAre answers = AnswersAre::given,
+                      SkippedRows* skip = nullptr);
 
 // Adds the question of a row to `key`; arguments and errors as of question_rows().
 void add_question_row(const Table& table, int64_t row, const std::string& question, const std::string& passage,

@@ -44,10 +44,6 @@ Table Table::parse(std::string_view text, const std::string& name, const TableRe
                options);
 }
 
-static bool is_utf16(std::string_view bytes) {  // by the byte order mark
-  return bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff");
-}
-
 Table Table::parse(const FileBytes& file, const std::string& name, const TableReader& reader,
                    const TableOptions& options) {
   const std::string_view bytes = file.text();
@@ -82,9 +78,7 @@ void Table::require_utf8_rows() {
   for (const std::string& c : columns_) check_utf8_file(c, name());
   skip_failing([&](int64_t row) {
     for (size_t c = 0; c < columns_.size(); ++c) {
-      const std::string_view text = bytes(row, cell(row, c));
-      if (find_invalid_utf8(text) == std::string_view::npos && text.find('\0') == std::string_view::npos) continue;
-      fail(Exit::data, "E_DATA_UTF8", cat(where(row, c), ": not UTF-8, or a NUL byte"), "convert the file to UTF-8");
+      require_utf8_text(bytes(row, cell(row, c)), where(row, c));
     }
   });
 }

@@ -15,19 +15,13 @@
 
 #include "base/file.h"
 #include "base/spill.h"
+#include "data/skipped_rows.h"
 
 namespace amp {
 
 enum class Quoting : uint8_t { automatic, rfc4180, none };  // automatic: decided by the reader
 
 struct TableReader;  // data/reader.h
-
-// A row that was left out because it cannot be read.
-struct SkippedRow {
-  std::string file;
-  int64_t line = 0;    // from 1; 0: the row stands for a whole file
-  std::string reason;  // text of the error
-};
 
 struct TableOptions {
   char delimiter = 0;  // 0: the reader's default

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -47,11 +48,69 @@ std::vector<std::string> words_of(const Table& table, int64_t row, size_t column
 
 }  // namespace
 
-std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name, bool tagged) {
-  check_utf8_file(bytes, name);
+namespace {
+
+// Collects the lines of a text. A text with a faulty line is left out if it may be.
+class ConllTexts {
+ public:
+  ConllTexts(const std::string& name, bool tagged, SkippedRows& skipped)
+      : name_(name), tagged_(tagged), skipped_(skipped) {}
+
+  void add(std::string_view line, int64_t number, bool check_utf8) {
+    if (!open_) texts.push_back({{}, {}, number, 0});
+    open_ = true;
+    try {
+      if (check_utf8) require_utf8_text(line, cat(name_, ":", number));
+      add_word(line, number);
+    } catch (const Error& e) {
+      if (skipped_.most() == 0) throw;
+      if (!fault_) fault_ = e;
+    }
+  }
+
+  void end_text() {
+    if (fault_) {
+      skipped_.add(*fault_, name_, texts.back().line);
+      texts.pop_back();
+    } else if (open_ && texts.back().tags.size() != texts.back().words.size()) {
+      texts.back().tags.clear();
+    }
+    fault_.reset();
+    open_ = false;
+  }
+
+  std::vector<TaggedText> texts;
+
+ private:
+  void add_word(std::string_view line, int64_t number) {
+    const std::vector<std::string> columns = parts(line, line.find('\t') != std::string_view::npos ? '\t' : ' ');
+    if (columns.empty() || (tagged_ && columns.size() < 2)) {
+      fail(Exit::data, "E_DATA_LABEL",
+           cat(name_, ":", number, ": '", printable(std::string(line)), "' is not a word and its tag"),
+           "write a word a line, a tab and its tag, and an empty line after each text; name a table's columns with "
+           "`text_columns` and `label_column`");
+    }
+    texts.back().words.push_back(columns.front());
+    if (columns.size() > 1) texts.back().tags.push_back(columns.back());
+  }
+
+  const std::string& name_;
+  const bool tagged_;
+  SkippedRows& skipped_;
+  bool open_ = false;
+  std::optional<Error> fault_;  // the first one of the text
+};
+
+}  // namespace
+
+std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name, bool tagged, SkippedRows* skip) {
+  SkippedRows none;
+  SkippedRows& skipped = skip ? *skip : none;
+  const bool by_line = skipped.most() > 0 && !is_utf16(bytes);
+  if (!by_line) check_utf8_file(bytes, name);
   bytes = without_byte_order_mark(bytes);
-  std::vector<TaggedText> out;
-  bool open = false;
+  ConllTexts reading(name, tagged, skipped);
+  const size_t before = skipped.rows().size();
   int64_t line_number = 0;
   while (!bytes.empty()) {
     const size_t end = std::min(bytes.find('\n'), bytes.size());
@@ -60,27 +119,18 @@ std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& n
     ++line_number;
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (blank(line) || line.starts_with("-DOCSTART-")) {
-      open = false;
-      continue;
+      reading.end_text();
+    } else {
+      reading.add(line, line_number, by_line);
     }
-    const std::vector<std::string> columns = parts(line, line.find('\t') != std::string_view::npos ? '\t' : ' ');
-    if (columns.empty() || (tagged && columns.size() < 2)) {
-      fail(Exit::data, "E_DATA_LABEL",
-           cat(name, ":", line_number, ": '", printable(std::string(line)), "' is not a word and its tag"),
-           "write a word a line, a tab and its tag, and an empty line after each text; name a table's columns with "
-           "`text_columns` "
-           "and `label_column`");
-    }
-    if (!open) out.push_back({{}, {}, line_number, 0});
-    open = true;
-    out.back().words.push_back(columns.front());
-    if (columns.size() > 1) out.back().tags.push_back(columns.back());
   }
-  for (TaggedText& t : out) {
-    if (t.tags.size() != t.words.size()) t.tags.clear();
-  }
-  if (out.empty()) fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no word"), "write at least one text");
-  return out;
+  reading.end_text();
+  if (reading.texts.empty() && skipped.rows().size() > before)
+    fail(Exit::data, "E_DATA_EMPTY", cat(name, ": no text can be read; the first: ", skipped.rows()[before].reason),
+         "write a word a line, a tab and its tag, and an empty line after each text");
+  if (reading.texts.empty())
+    fail(Exit::data, "E_DATA_EMPTY", cat(name, ": there is no word"), "write at least one text");
+  return std::move(reading.texts);
 }
 
 TaggedText tagged_row(const Table& table, int64_t row, const std::string& words, const std::string& tags) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "data/class_names.h"
+#include "data/skipped_rows.h"
 #include "data/table.h"
 #include "data/text_dataset.h"
 
@@ -26,8 +27,10 @@ struct TaggedText {
   std::string text = {};  // the original text, if the row has one
 };
 
-// Parses CoNLL's format. tagged: every word must have a tag. Otherwise tags are optional, as for prediction.
-std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name, bool tagged = true);
+// Parses CoNLL's format. tagged: every word must have a tag. Otherwise tags are optional, as for prediction. skip:
+// texts with a faulty line that may be left out, listed by the line of their first word; null: none may be.
+std::vector<TaggedText> parse_conll(std::string_view bytes, const std::string& name, bool tagged = true,
+                                    SkippedRows* skip = nullptr);
 // Reads the text of a row; arguments as of tagged_rows().
 TaggedText tagged_row(const Table& table, int64_t row, const std::string& words, const std::string& tags);
 // Reads one text per row. tags: name of the column of tags; empty: no tags.

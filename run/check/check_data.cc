@@ -5,6 +5,7 @@
 #include "run/check/check_data.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
@@ -49,8 +50,12 @@ class Checker {
     FileReport& f = report_.files.back();
     f.name = path;
     try {
-      const TextRows rows = read_text_rows(spec, path, task_);
+      RunSpec all = spec;
+      all.data.skip_bad_rows = std::numeric_limits<int64_t>::max();  // they are listed
+      const TextRows rows = read_text_rows(all, path, task_);
       f.rows = rows.size();
+      const std::vector<SkippedRow>& bad = rows.table ? rows.table->skipped() : rows.left_out.rows();
+      for (const SkippedRow& row : bad) report_.notes({row.reason});
       table_ = rows.table ? &*rows.table : nullptr;
       if (rows.table) report_.notes(rows.table->notes());
       language_.clear();

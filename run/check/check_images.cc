@@ -5,6 +5,7 @@
 #include "run/check/check_images.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <thread>
 #include <unordered_map>
@@ -69,9 +70,12 @@ class ImageChecker {
     f.name = name;
     f.images.emplace();
     try {
-      const Table table = read_image_table(spec, name);
+      RunSpec all = spec;
+      all.data.skip_bad_rows = std::numeric_limits<int64_t>::max();  // they are listed
+      const Table table = read_image_table(all, name, true, true);
       f.rows = table.rows();
       report_.notes(table.notes());
+      for (const SkippedRow& row : table.skipped()) report_.notes({row.reason});
       const std::vector<std::string> paths =
           image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root);
       std::vector<std::string> masks(paths.size());

@@ -4,6 +4,7 @@
 #include "run/data/bad_rows.h"
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 
 #include "base/activity.h"
@@ -146,9 +147,37 @@ void skip_malformed_texts(const RunSpec& spec, Task task, const std::string& lab
   });
 }
 
+// Leaves out tagged texts of CoNLL files for which check() throws. At least one text is kept.
+static void skip_failing_texts(TextRows& rows, const std::function<void(const TaggedText&)>& check) {
+  std::vector<TaggedText> kept;
+  for (TaggedText& text : rows.tagged) {
+    try {
+      check(text);
+      kept.push_back(std::move(text));
+    } catch (const Error& e) {
+      if (kept.empty() && &text == &rows.tagged.back()) throw;
+      rows.left_out.add(e, rows.names[static_cast<size_t>(text.file)], text.line);
+    }
+  }
+  rows.tagged = std::move(kept);
+}
+
+void skip_known_texts(const RunSpec& spec, TextRows& rows) {
+  if (rows.table || rows.tagged.empty() || !spec.data.skipped || spec.data.skipped->empty()) return;
+  skip_failing_texts(rows, [&](const TaggedText& text) {
+    const auto known = spec.data.skipped->find({rows.names[static_cast<size_t>(text.file)], text.line});
+    if (known != spec.data.skipped->end()) fail(Exit::data, "E_DATA_LABEL", known->second);
+  });
+}
+
 void skip_unknown_tags(const RunSpec& spec, const DataNeeds& needs, TextRows& rows) {
-  if (spec.data.skip_bad_rows == 0 || !needs.labeled || !rows.table || rows.tagged.empty()) return;
+  if (spec.data.skip_bad_rows == 0 || !needs.labeled || rows.tagged.empty()) return;
   const LabelIndex index(needs.classes);
+  if (!rows.table) {
+    skip_failing_texts(rows,
+                       [&](const TaggedText& text) { require_known_tags(text, rows.names, index, needs.classes); });
+    return;
+  }
   const std::vector<int64_t> left = rows.table->skip_failing([&](int64_t row) {
     require_known_tags(rows.tagged[static_cast<size_t>(row)], rows.names, index, needs.classes);
   });
@@ -222,11 +251,11 @@ void skip_bad_features(const RunSpec& spec, Task task, const Features* fitted, c
   });
 }
 
-void report_skipped(const RunSpec& spec, const Table& table, const DataNeeds& needs) {
-  const std::vector<SkippedRow>& skipped = table.skipped();
+static void report_skipped(const RunSpec& spec, const std::string& name, int64_t left, const char* unit,
+                           const std::vector<SkippedRow>& skipped, const DataNeeds& needs) {
   if (skipped.empty()) return;
-  needs.log.note(cat("'", printable(table.name()), "': ", with_thousands(std::ssize(skipped)), " of ",
-                     with_thousands(table.rows() + std::ssize(skipped)), " rows are skipped (`skip_bad_rows` ",
+  needs.log.note(cat("'", printable(name), "': ", with_thousands(std::ssize(skipped)), " of ",
+                     with_thousands(left + std::ssize(skipped)), " ", unit, " are skipped (`skip_bad_rows` ",
                      spec.data.skip_bad_rows, ")"));
   for (size_t i = 0; i < std::min(skipped.size(), kMostListed); ++i)
     needs.log.note(cat("skipped: ", skipped[i].reason));
@@ -236,6 +265,15 @@ void report_skipped(const RunSpec& spec, const Table& table, const DataNeeds& ne
     if (spec.data.skipped) spec.data.skipped->emplace(std::pair{row.file, row.line}, row.reason);
   }
   if (needs.skipped) needs.skipped->insert(needs.skipped->end(), skipped.begin(), skipped.end());
+}
+
+void report_skipped(const RunSpec& spec, const Table& table, const DataNeeds& needs) {
+  report_skipped(spec, table.name(), table.rows(), "rows", table.skipped(), needs);
+}
+
+void report_skipped(const RunSpec& spec, const TextRows& rows, const DataNeeds& needs) {
+  if (rows.table) return report_skipped(spec, *rows.table, needs);
+  report_skipped(spec, rows.names.at(0), rows.size(), rows.key ? "questions" : "texts", rows.left_out.rows(), needs);
 }
 
 }  // namespace amp

@@ -28,6 +28,8 @@ void skip_bad_labels(const RunSpec& spec, Task task, Table& table);
 // Removes rows of tagged words whose words and tags do not match, and rows of questions whose answer is not in the
 // text. label: column of tags or answers; empty: none is read.
 void skip_malformed_texts(const RunSpec& spec, Task task, const std::string& label, Table& table);
+// Removes the tagged texts of CoNLL files in data.skipped.
+void skip_known_texts(const RunSpec& spec, TextRows& rows);
 // Removes tagged texts of a table whose tags include one that is not in needs.classes.
 void skip_unknown_tags(const RunSpec& spec, const DataNeeds& needs, TextRows& rows);
 // Removes rows whose texts or label cannot be used. Uses the members task, labeled, sides, labels and classes of
@@ -40,7 +42,8 @@ void skip_unknown_labels(const RunSpec& spec, const DataNeeds& needs, Table& tab
 void skip_bad_features(const RunSpec& spec, Task task, const Features* fitted, const ClassNames& classes, bool labeled,
                        FeatureTable& table);
 
-// Logs the skipped rows of a table, adds them to data.skipped, and appends them to needs.skipped.
+// Logs the skipped rows of a table or of texts, adds them to data.skipped, and appends them to needs.skipped.
+void report_skipped(const RunSpec& spec, const TextRows& rows, const DataNeeds& needs);
 void report_skipped(const RunSpec& spec, const Table& table, const DataNeeds& needs);
 
 }  // namespace amp

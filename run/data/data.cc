@@ -194,10 +194,10 @@ std::unique_ptr<Dataset> open_dataset(const RunSpec& spec, const std::string& pa
            "name the column that holds the text; a table of image files: `image_column`, of features: `target`");
     require_tokenizer(spec);
     TextRows rows = read_text_rows(spec, path, needs.task, needs.labeled);
+    if (rows.table) skip_bad_texts(spec, needs, *rows.table);
+    skip_unknown_tags(spec, needs, rows);
+    report_skipped(spec, rows, needs);
     if (rows.table) {
-      skip_bad_texts(spec, needs, *rows.table);
-      skip_unknown_tags(spec, needs, rows);
-      report_skipped(spec, *rows.table, needs);
       for (const std::string& note : rows.table->notes()) needs.log.note(note);
     }
     return open_text_dataset(spec, rows, graph, needs);

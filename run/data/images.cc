@@ -66,8 +66,8 @@ std::vector<std::string> numbered_image_classes(const DataSpec& data, const std:
   return packed_kind_of(last_of(path)) ? packed_classes(path, packed_columns(data, true)) : std::vector<std::string>();
 }
 
-static Table all_images(const RunSpec& spec, const std::string& path, bool labeled) {
-  const ImageColumns columns{image_path_column(spec.data.images), *spec.data.label_column};
+static Table all_images(const RunSpec& spec, const std::string& path, bool labeled, bool notes_faults) {
+  const ImageColumns columns{image_path_column(spec.data.images), *spec.data.label_column, notes_faults};
   if (packed_kind_of(last_of(path))) return packed_table(path, packed_columns(spec.data, labeled));
   const bool files = names_folders(path) || has_image_extension(last_of(path));
   if (!files) return read_table(spec, path);
@@ -79,8 +79,8 @@ static Table all_images(const RunSpec& spec, const std::string& path, bool label
   return class_folders(path, columns);
 }
 
-Table read_image_table(const RunSpec& spec, const std::string& path, bool labeled) {
-  Table table = all_images(spec, path, labeled);
+Table read_image_table(const RunSpec& spec, const std::string& path, bool labeled, bool notes_faults) {
+  Table table = all_images(spec, path, labeled, notes_faults);
   skip_bad_images(spec, table);
   return table;
 }

@@ -19,8 +19,8 @@ struct RunSpec;
 
 // Returns a table with a column of paths (image_path_column()) and, if `labeled`, a column of labels (`label_column`).
 // `path` names class folders, image files, packed files (CIFAR, IDX) or a table of paths. Uses the settings train_masks
-// and train_labels.
-Table read_image_table(const RunSpec& spec, const std::string& path, bool labeled = true);
+// and train_labels. notes_faults: that of ImageColumns.
+Table read_image_table(const RunSpec& spec, const std::string& path, bool labeled = true, bool notes_faults = false);
 std::string image_path_column(const ImageSpec& images);  // `image_column`, else the default name
 // Returns the classes in the order in which packed files (CIFAR, IDX) number them; empty for other images.
 std::vector<std::string> numbered_image_classes(const DataSpec& data, const std::string& path);

@@ -165,15 +165,18 @@ TextRows read_text_rows(const RunSpec& spec, const std::string& path, Task task,
   if (tagged && rows.table) rows.tagged = tagged_rows(*rows.table, columns[0], label);
   if (questions && rows.table)
     rows.key = std::make_shared<AnswerKey>(question_rows(*rows.table, columns[0], columns[1], label, may_have_none));
+  rows.left_out = SkippedRows(spec.data.skip_bad_rows);
   for (size_t f = 0; !rows.table && f < rows.names.size(); ++f) {
     const FileBytes bytes = read_text_file(rows.names[f]);
-    if (tagged) add_tagged(rows, parse_conll(bytes.text(), rows.names[f], labeled));
+    if (tagged) add_tagged(rows, parse_conll(bytes.text(), rows.names[f], labeled, &rows.left_out));
     if (questions)
       add_questions(rows, parse_squad(bytes.text(), rows.names[f],
                                       !labeled        ? AnswersAre::unread
                                       : may_have_none ? AnswersAre::given_or_no
-                                                      : AnswersAre::given));
+                                                      : AnswersAre::given,
+                                      &rows.left_out));
   }
+  skip_known_texts(spec, rows);
   return rows;
 }
 

@@ -22,6 +22,7 @@ struct TextRows {
   std::optional<Table> table;      // not set for CoNLL files and SQuAD's JSON
   std::vector<TaggedText> tagged;  // set for TextForm::tagged_words
   std::shared_ptr<AnswerKey> key;  // set for TextForm::questions
+  SkippedRows left_out;            // tagged texts and questions of files without a table that were left out
 
   int64_t size() const;                      // number of rows of the table, tagged texts or questions
   std::vector<std::string> columns() const;  // names of the cells of a row

@@ -185,3 +185,38 @@ TEST_CASE("a dataset of questions knows their answers") {
   CHECK(data->answers()->text(0, 5, 4).empty());
   CHECK(refusal([&] { encode_questions(*key, w, 7, 8); }) == "E_SEQ_LEN");
 }
+
+TEST_CASE("questions of SQuAD's JSON that cannot be read are left out if they may be", "[questions]") {
+  const auto qa = [](const std::string& id, const std::string& answer, int at) {
+    return cat(R"({"id": ")", id, R"(", "question": "?", "answers": [{"text": ")", answer, R"(", "answer_start": )", at,
+               "}]}");
+  };
+  const std::string text =
+      cat(R"({"data": [{"paragraphs": [{"context": "a b", "qas": [)", qa("1", "a", 0), ",", qa("2", "z", 0),
+          R"(,{"id": "3", "question": "?"},7,{"id": "5", "question": "?", "answers": []},)", qa("6", "b", 2),
+          R"(]}, {"qas": [)", qa("7", "c", 0), "]}, 8, {\"context\": \"c\", \"qas\": [", qa("9", "c", 0),
+          R"(]}]}, {}, {"paragraphs": [{"context": "d", "qas": [)", qa("11", "d", 0), "]}]}]}");
+  SkippedRows skipped(7);
+  const AnswerKey key = parse_squad(text, "f", AnswersAre::given, &skipped);
+  std::vector<std::string> ids;
+  for (const Question& q : key.questions) {
+    ids.push_back(q.id);
+    CHECK(q.line == std::stoll(q.id));
+    CHECK(key.passages.at(q.passage).find(q.answers.at(0).text) != std::string::npos);
+  }
+  CHECK(ids == std::vector<std::string>{"1", "6", "9", "11"});
+  std::vector<int64_t> lines;
+  for (const SkippedRow& row : skipped.rows()) lines.push_back(row.line);
+  CHECK(lines == std::vector<int64_t>{2, 3, 4, 5, 7, 8, 10});
+  CHECK(skipped.rows()[0].reason == "f: question '2' has the answer 'z', which is not at character 0 of its context");
+  CHECK(skipped.rows()[2].reason.starts_with("f: question 4 is not in SQuAD's form"));
+  SkippedRows six(6);
+  CHECK(refusal([&] { parse_squad(text, "f", AnswersAre::given, &six); }) == "E_DATA_JSON");
+  CHECK(refusal([&] { parse_squad(text, "f"); }) == "E_DATA_LABEL");
+  SkippedRows all(9);
+  CHECK(refusal([&] {
+          parse_squad(R"({"data": [{"paragraphs": [{"qas": [{"id": "1"}]}]}]})", "f", AnswersAre::given, &all);
+        }) == "E_DATA_EMPTY");
+  SkippedRows syntax(9);
+  CHECK(refusal([&] { parse_squad("{", "f", AnswersAre::given, &syntax); }) == "E_DATA_JSON");
+}

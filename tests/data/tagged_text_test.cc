@@ -33,6 +33,32 @@ WordPiece small() { return WordPiece(Vocab::parse("[PAD]\n[UNK]\n[CLS]\n[SEP]\na
 
 }  // namespace
 
+TEST_CASE("texts of a CoNLL file with a faulty line are left out if they may be", "[tagged]") {
+  const std::string bytes = "a\tO\n\nb\tO\nc\nd\tO\n\n-DOCSTART-\ne\tB\n\nf\xff\tO\n\ng\tO\n";
+  SkippedRows skipped(2);
+  const std::vector<TaggedText> texts = parse_conll(bytes, "f", true, &skipped);
+  std::vector<int64_t> lines;
+  for (const TaggedText& t : texts) lines.push_back(t.line);
+  CHECK(lines == std::vector<int64_t>{1, 8, 12});
+  REQUIRE(skipped.rows().size() == 2);
+  CHECK(skipped.rows()[0].line == 3);
+  CHECK(skipped.rows()[0].reason == "f:4: 'c' is not a word and its tag");
+  CHECK(skipped.rows()[1].line == 10);
+  CHECK_THAT(skipped.rows()[1].reason, Catch::Matchers::ContainsSubstring("f:10: not UTF-8"));
+  SkippedRows one(1);
+  expect_error("E_DATA_UTF8", "f:10", [&] { parse_conll(bytes, "f", true, &one); });
+  expect_error("E_DATA_UTF8", "f:10", [&] { parse_conll(bytes, "f"); });
+  SkippedRows many(9);
+  expect_error("E_DATA_EMPTY", "the first: f:1: 'a'", [&] { parse_conll("a\n\nb\n", "f", true, &many); });
+  SkippedRows utf16(9);
+  expect_error("E_DATA_UTF8", "UTF-16", [&] {
+    parse_conll(
+        "\xff\xfe"
+        "a",
+        "f", true, &utf16);
+  });
+}
+
 TEST_CASE("a word's first piece has its label, as in run_ner") {
   const auto texts = parse_conll(content(kFolder + "tagged.conll"), "tagged.conll");
   REQUIRE(texts.size() == 43);

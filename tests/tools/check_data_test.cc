@@ -75,8 +75,9 @@ TEST_CASE("--check_data: a clean file, and one that cannot be read") {
   write_bytes(f / "a.csv", "t,y\ngood day,yes\n\"bad day,no\n");
   const Said said = run_verb(words(f, {"--train", f / "a.csv", "--task", "classification", "--check_data"}));
   CHECK(said.code == 5);
-  CHECK(json::parse(said.out)["first_problems"][0]["what"].get<std::string>().find("a.csv:3:1: a quote is opened") !=
-        std::string::npos);
+  const json first = json::parse(said.out)["first_problems"][0];
+  CHECK(first["where"] == (f / "a.csv") + ":3:1");
+  CHECK_THAT(first["what"].get<std::string>(), Catch::Matchers::StartsWith("a quote is opened"));
   CHECK(run_verb(words(f, {"--train", f / "none.csv", "--task", "classification", "--check_data"})).id ==
         "E_FILE_MISSING");
 }
@@ -202,4 +203,50 @@ TEST_CASE("--check_data counts sources with their prefix, and targets by a lengt
   CHECK(cut({}) == std::pair(0, 5));
   CHECK(cut({"--source_prefix", "good: "}) == std::pair(1, 6));
   CHECK(cut({"--max_target_length", "4"}) == std::pair(1, 5));
+}
+
+TEST_CASE("--check_data lists empty classes, missing images and malformed rows with the other problems") {
+  const TempDir f;
+  const auto said_of = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {test_data("zoo/lenet_relu_dyn18/model.onnx"), "--device", "cpu", "--quiet", "--check_data"});
+    const Said said = run_verb(more);
+    CHECK(said.code == 5);
+    return json::parse(said.out);
+  };
+  const auto has = [](const json& report, const std::string& where, const std::string& what) {
+    for (const json& p : report["first_problems"]) {
+      const std::string said = p["what"];
+      if (p["where"].get<std::string>().find(where) != std::string::npos && said.find(what) != std::string::npos)
+        return true;
+    }
+    return false;
+  };
+  const std::string picture = "P5 2 2 255\n" + std::string("\1\2\3\4");
+  for (const char* folder : {"set/a", "set/b", "set/c", "masks"}) std::filesystem::create_directories(f / folder);
+  write_bytes(f / "set/a/1.pgm", picture);
+  write_bytes(f / "set/b/2.pgm", "P5 2 2 255\n1");
+  const json folders = said_of({"--train", f / "set"});
+  CHECK(folders["problems"] == 2);
+  CHECK(folders["files"][0]["rows"] == 2);
+  CHECK(has(folders, "set/c", "the class has no images"));
+  CHECK(has(folders, "2.pgm", ""));
+
+  write_bytes(f / "table.csv", "image,label\nset/a/1.pgm,x\nnone.pgm,y\nset/a/none.pgm,x\n");
+  const json table = said_of({"--train", f / "table.csv", "--image_column", "image"});
+  CHECK(table["problems"] == 2);
+  CHECK(has(table, "table.csv:3", "there is no file"));
+  CHECK(has(table, "table.csv:4", "there is no file"));
+
+  write_bytes(f / "masks/1.pgm", picture);
+  const json masks = said_of({"--train", f / "set", "--train_masks", f / "masks", "--task", "segmentation"});
+  CHECK(has(masks, "2.pgm", "no mask"));
+
+  vocabulary(f);
+  write_bytes(f / "rows.csv", "t,y\ngood day,yes\nbad,no,more\nday,no\nbad\n");
+  const Said rows = run_verb(words(f, {"--train", f / "rows.csv", "--check_data"}));
+  const json report = json::parse(rows.out);
+  CHECK(report["files"][0]["rows"] == 2);
+  CHECK(has(report, "rows.csv:3", "3 fields"));
+  CHECK(has(report, "rows.csv:5", "1 field"));
 }

@@ -298,3 +298,81 @@ TEST_CASE("rows whose answer is not in the text are skipped", "[skip]") {
                   {"the answer 'blue' in column 'answer' is not in column 'passage'", "the answer 'tree'"},
                   {model, "--task", "span", "--text_columns", "question,passage", "--label_column", "answer"});
 }
+
+TEST_CASE("texts of CoNLL files and questions of SQuAD's JSON are skipped", "[skip]") {
+  const TempDir f;
+  write_bytes(f / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nred\ngreen\nblue\ncar\ntree\nsky\nruns\n");
+  std::string clean, dirty;
+  for (int i = 0; i < 20; ++i) {
+    const std::string text = cat(i % 2 ? "red" : "blue", "\tB\ncar\tO\n\n");
+    clean += text;
+    dirty += text;
+    if (i == 4) dirty += "red\ncar\tO\n\n";
+    if (i == 9) dirty += "sky\tO\ntree\tB\nruns\n\n";
+  }
+  write_bytes(f / "clean.conll", clean);
+  write_bytes(f / "bad.conll", dirty);
+  write_bytes(f / "val.conll", "red\tB\n\nsky\tX\n\ncar\tO\n");  // X: no class of the training data
+  std::string zeros = "0";
+  for (int i = 1; i < 24; ++i) zeros += ",0";
+  const std::string tagger = save(
+      f,
+      test::parse("<ir_version: 8, opset_import: [\"\": 17]> net (int64[B,S] input_ids, int64[B,S] attention_mask) "
+                  "=> (float[B,S,2] logits) <float[12,2] e = {" +
+                  zeros +
+                  "}, int64[1] two = {2}> { c = Cast<to = 1>(attention_mask) m = Unsqueeze(c, two) x = Gather(e, "
+                  "input_ids) logits = Mul(x, m) }"),
+      "tagger.onnx");
+  const auto run = [&](const std::string& model, const std::string& train, const std::string& val,
+                       const std::string& out, const Words& more) {
+    Words w = {
+        model,         "--train",      f / train, "--val",        f / val, "--vocab",  f / "vocab.txt", "--lr",
+        "0.1",         "--max_steps",  "6",       "--batch_size", "4",     "--device", "cpu",           "--quiet",
+        "--overwrite", "--output_dir", f / out};
+    w.insert(w.end(), more.begin(), more.end());
+    return run_verb(w);
+  };
+  CHECK(run(tagger, "clean.conll", "clean.conll", "clean", {}).code == 0);
+  const Said skipped = run(tagger, "bad.conll", "bad.conll", "bad", {"--skip_bad_rows", "2"});
+  CHECK(skipped.code == 0);
+  CHECK_THAT(skipped.err, ContainsSubstring("2 of 22 texts are skipped"));
+  CHECK(bytes_of(f / "bad/model.onnx") == bytes_of(f / "clean/model.onnx"));
+  CHECK(run_of(f / "bad").at("final_metrics") == run_of(f / "clean").at("final_metrics"));
+  REQUIRE(run_of(f / "bad").at("skipped_rows").size() == 4);
+  CHECK(run_of(f / "bad").at("skipped_rows")[1].at("line") == 34);
+  CHECK(run(tagger, "bad.conll", "clean.conll", "no", {"--skip_bad_rows", "1"}).code == 5);
+  const Said unknown = run(tagger, "clean.conll", "val.conll", "val", {"--skip_bad_rows", "1"});
+  CHECK(unknown.code == 0);
+  CHECK_THAT(unknown.err, ContainsSubstring("1 of 3 texts are skipped"));
+  CHECK(run(tagger, "clean.conll", "val.conll", "val", {}).code == 5);
+
+  const auto paragraph = [](int i, const std::string& answer) {
+    return cat(R"({"context": "red car runs", "qas": [{"id": ")", i, R"(", "question": "car", "answers": [{"text": ")",
+               answer, R"(", "answer_start": 4}]}]})");
+  };
+  std::string good = paragraph(0, "car"), some = good;
+  for (int i = 1; i < 12; ++i) {
+    if (i % 4 == 1) some += "," + paragraph(100 + i, "sky");
+    if (i == 6) some += R"(,{"context": "sky"})";
+    good += "," + paragraph(i, "car");
+    some += "," + paragraph(i, "car");
+  }
+  const auto squad = [](const std::string& paragraphs) {
+    return R"({"data": [{"paragraphs": [)" + paragraphs + "]}]}";
+  };
+  write_bytes(f / "clean.json", squad(good));
+  write_bytes(f / "bad.json", squad(some));
+  const std::string reader =
+      save(f,
+           test::parse(
+               "<ir_version: 8, opset_import: [\"\": 17]> net (int64[B,S] input_ids) => (float[B,S] start_logits, "
+               "float[B,S] end_logits) <float[12] e = {0,0,0,0,0,0,0,0,0,0,0,0}, float[12] d = "
+               "{0,0,0,0,0,0,0,0,0,0,0,0}> { start_logits = Gather(e, input_ids) end_logits = Gather(d, input_ids) }"),
+           "reader.onnx");
+  CHECK(run(reader, "clean.json", "clean.json", "clean", {"--task", "span"}).code == 0);
+  const Said questions = run(reader, "bad.json", "bad.json", "bad", {"--task", "span", "--skip_bad_rows", "4"});
+  CHECK(questions.code == 0);
+  CHECK_THAT(questions.err, ContainsSubstring("4 of 16 questions are skipped"));
+  CHECK(bytes_of(f / "bad/model.onnx") == bytes_of(f / "clean/model.onnx"));
+  CHECK(run(reader, "bad.json", "clean.json", "no", {"--task", "span", "--skip_bad_rows", "3"}).code == 5);
+}
