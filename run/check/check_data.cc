@@ -19,6 +19,7 @@
 #include "run/check/check_images.h"
 #include "run/data/data.h"
 #include "run/data/language_data.h"
+#include "run/data/repeated_files.h"
 #include "run/model/model_file.h"
 #include "run/model/table_model.h"
 #include "run/prepare/objective.h"
@@ -227,6 +228,7 @@ DataReport check_data(const RunSpec& given, const Log& log) {
   if (wants_table_model(named)) named = with_table_target(std::move(named));
   if (!named.model.model.empty()) named.model.model = model_file(named.model.model, log);
   const RunSpec spec = with_conversations(with_letters(named, log), named.data.train, log);
+  note_repeated_files(spec, log);
   const DataKind kind = data_kind(spec.data, spec.data.train);
   if (kind == DataKind::tensors)
     fail(Exit::usage, "E_USAGE", "`check_data` reads text files, tables and images, but `train` names tensors",

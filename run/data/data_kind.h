@@ -16,5 +16,7 @@ enum class DataKind : uint8_t { text, images, features, tensors };
 //   features  a table, if settings name feature columns and no text columns
 //   text      everything else
 DataKind data_kind(const DataSpec& data, const std::string& path);
+// Fails for settings that name texts and a table of features, before a folder is read or written.
+void require_one_kind(const DataSpec& data);
 
 }  // namespace amp

@@ -66,6 +66,14 @@ std::vector<std::string> numbered_image_classes(const DataSpec& data, const std:
   return packed_kind_of(last_of(path)) ? packed_classes(path, packed_columns(data, true)) : std::vector<std::string>();
 }
 
+void require_one_kind(const DataSpec& data) {
+  if (data_kind(data, data.train) == DataKind::tensors || !names_features(data.tables) ||
+      data.text.text_columns->empty())
+    return;
+  fail(Exit::usage, "E_USAGE", "`text_columns` names texts, and `target` or `categorical` a table of features",
+       "name the label of texts with `label_column`");
+}
+
 static Table all_images(const RunSpec& spec, const std::string& path, bool labeled, bool notes_faults) {
   const ImageColumns columns{image_path_column(spec.data.images), *spec.data.label_column, notes_faults};
   if (packed_kind_of(last_of(path))) return packed_table(path, packed_columns(spec.data, labeled));

@@ -19,6 +19,7 @@
 #include "run/data/images.h"
 #include "run/data/language_data.h"
 #include "run/data/limits.h"
+#include "run/data/repeated_files.h"
 #include "run/folder/run_files.h"
 #include "run/model/fixed_inputs.h"
 #include "run/model/fixed_shapes.h"
@@ -49,18 +50,11 @@ namespace amp {
 
 namespace {
 
-// Fails for settings that contradict each other, before a folder is read or written.
-void require_one_kind(const RunSpec& spec) {
-  if (data_kind(spec.data, spec.data.train) != DataKind::tensors && names_features(spec.data.tables) &&
-      !spec.data.text.text_columns->empty())
-    fail(Exit::usage, "E_USAGE", "`text_columns` names texts, and `target` or `categorical` a table of features",
-         "name the label of texts with `label_column`");
-}
-
 // Returns the facts about the training data that the model's head depends on. Also fills in `labels` and `read`, a
 // table of features, unless it has been read already.
 DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read, DataLabels& labels, const Log& log) {
   DataFacts f;
+  note_repeated_files(spec, log);
   const DataKind kind = data_kind(spec.data, spec.data.train);
   f.text = kind == DataKind::text;
   f.images = kind == DataKind::images;
@@ -337,7 +331,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& asked, const Host& host, Mod
   set_threads(spec.device, host.log);
   requested_losses(spec.objective);
   requested_groups(spec.optimization);
-  require_one_kind(spec);
+  require_one_kind(spec.data);
   Imported model = open_model(spec, run->job(), host.log);
   run->spec = spec = with_conversations(spec, spec.data.train, host.log);
   if (data_kind(spec.data, spec.data.train) == DataKind::tensors)
