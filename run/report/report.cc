@@ -228,7 +228,11 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
   }
   j["export_max_difference"] =
       facts.export_difference ? finite_or_null(*facts.export_difference) : nlohmann::json(nullptr);
-  j["machine"] = {{"isa", isa_name(cpu_isa())}, {"threads", omp_get_max_threads()}, {"host", host_name()}};
+  std::error_code failed;  // relative paths in "config" begin at this folder
+  j["machine"] = {{"isa", isa_name(cpu_isa())},
+                  {"threads", omp_get_max_threads()},
+                  {"host", host_name()},
+                  {"started_in", std::filesystem::current_path(failed).string()}};
   j["version"] = program_version();
   j["finished_at"] = utc_timestamp();
   write_text(dir + "/run.json", j.dump(2) + "\n");

@@ -1,0 +1,101 @@
+// Paths in a configuration file are relative to the current folder, as those of the command line are. A run.json that
+// is used from another folder therefore names files that do not exist; the error says where they are.
+#include "tools/cli/config_paths.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/fs.h"
+#include "base/near_path.h"
+#include "base/text.h"
+
+namespace amp::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
+
+bool matches(const fs::path& pattern) {
+  glob_t found{};
+  const bool any = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0 && found.gl_pathc > 0;
+  ::globfree(&found);
+  return any;
+}
+
+bool is_there(const fs::path& path) {
+  return path_exists(path.string()) || (is_pattern(path.string()) && matches(path));
+}
+
+// Returns the folder where the run was started, which its run.json has; "" for other files.
+fs::path folder_of_run(const std::string& config) {
+  std::ifstream file(config);
+  const nlohmann::json run = nlohmann::json::parse(file, nullptr, false, true);
+  if (!run.is_object()) return {};
+  const auto machine = run.find("machine");
+  if (machine == run.end() || !machine->is_object()) return {};
+  const auto folder = machine->find("started_in");
+  return folder != machine->end() && folder->is_string() ? folder->get<std::string>() : "";
+}
+
+// The folders in which a missing file may be, with the words for each.
+std::vector<std::pair<fs::path, std::string>> other_folders(const std::string& config) {
+  std::error_code failed;
+  const fs::path file = fs::absolute(config, failed).lexically_normal();
+  std::vector<std::pair<fs::path, std::string>> out;
+  if (const fs::path started = folder_of_run(config); !started.empty())
+    out.emplace_back(started, "the folder where the run was started");
+  out.emplace_back(file.parent_path(), cat("the folder of '", printable(file.filename().string()), "'"));
+  for (fs::path up = file.parent_path(); up.has_relative_path() && out.size() < 5;) {
+    up = up.parent_path();
+    out.emplace_back(up, "a folder above it");
+  }
+  return out;
+}
+
+[[noreturn]] void refuse_missing(const Flag& flag, const std::string& origin, const std::string& path,
+                                 const std::string& config) {
+  std::error_code failed;
+  const fs::path here = fs::current_path(failed);
+  const std::string fact = cat("--", flag.name, ": '", printable(path),
+                               "' does not exist: it is a relative path, so it was looked for in the current folder, '",
+                               printable(here.string()), "'");
+  std::string hint = near_path_hint(path);
+  for (const auto& [folder, words] : other_folders(config)) {
+    if (folder == here || !is_there(folder / path)) continue;
+    hint = cat("it exists in ", words, ": start the program in '", printable(folder.string()), "', or give --",
+               flag.name, " ", printable((folder / path).lexically_normal().string()));
+    break;
+  }
+  Error error(Exit::usage, "E_FILE_MISSING", fact, hint);
+  error.at("from " + origin);
+  throw error;
+}
+
+}  // namespace
+
+void require_files_of_config(const Options& opts, const std::string& config) {
+  for (const Flag& flag : flags()) {
+    if (!flag.setting || flag.setting->resume != Resume::same_content || !has(flag.verbs, opts.verb)) continue;
+    if (!opts.has(flag.name) || !opts.origin(flag.name).starts_with("configuration file ")) continue;
+    const std::string whole = opts.str(flag.name);
+    if (whole.empty() || is_there(whole)) continue;
+    for (const std::string& part : flag.several_files ? split(whole, ',') : std::vector<std::string>{whole}) {
+      const bool file = fs::path(part).has_extension() || part.find('/') != std::string::npos;
+      const auto elsewhere = [&](const auto& other) { return is_there(other.first / part); };
+      const std::vector<std::pair<fs::path, std::string>> others = other_folders(config);
+      // Some values are names as well, such as the model `tabular`.
+      if (part.empty() || fs::path(part).is_absolute() || is_there(part)) continue;
+      if (file || std::any_of(others.begin(), others.end(), elsewhere))
+        refuse_missing(flag, opts.origin(flag.name), part, config);
+    }
+  }
+}
+
+}  // namespace amp::cli
