@@ -16,6 +16,7 @@
 #include "run/settings/settings.h"
 #include "run/settings/values.h"
 #include "run/spec/spec.h"
+#include "trainer/metrics/metric.h"
 
 namespace amp {
 
@@ -266,7 +267,11 @@ TrainerConfig trainer_config(const RunSpec& spec, const PrecisionPlan& plan, con
   c.early_stopping_patience = spec.evaluation.early_stopping_patience;
   c.early_stopping_threshold = spec.evaluation.early_stopping_threshold;
   c.best_metric = spec.evaluation.metric_for_best_model;
+  const auto classes = static_cast<int64_t>(objective.classes.size());
   if (c.best_metric == "auto") c.best_metric = best_metric(objective.task, objective.classes);
+  require_applies(c.best_metric, classes, "`metric_for_best_model`");
+  for (const std::string& gate : spec.evaluation.require)
+    require_applies(parse_gate(gate)->metric, classes, "`require` " + gate);
   c.output_dir = spec.output.output_dir;
   c.inject_overflow = overflow_drill(spec.precision);
   c.overlap_sums = spec.distribution.overlap_grad_reduce;

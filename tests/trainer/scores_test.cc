@@ -71,6 +71,25 @@ TEST_CASE("metrics of classes are scikit-learn's") {
   }
 }
 
+TEST_CASE("metrics whose value the number of classes decides are left out, and refused as a gate") {
+  for (const int64_t classes : {2, 3, 5, 6}) {
+    const auto metrics = make_metrics(Task::classification, loss("cross_entropy"), {});
+    metrics->add({HostTensor::of<float>({1, classes}, std::vector<float>(static_cast<size_t>(classes), 1))},
+                 HostTensor::of<int64_t>({1}, {1}));
+    const MetricValues values = metrics->values(0);
+    const auto has = [&](const char* name) {
+      return std::any_of(values.begin(), values.end(), [&](const auto& v) { return v.first == name; });
+    };
+    CHECK(has("top5_accuracy") == (classes > 5));
+    CHECK(has("binary_f1") == (classes == 2));
+    CHECK(has("mcc"));
+  }
+  CHECK_THROWS_AS(require_applies("top5_accuracy", 5, "`require`"), Error);
+  CHECK_THROWS_AS(require_applies("binary_f1", 3, "`require`"), Error);
+  CHECK_NOTHROW(require_applies("top5_accuracy", 6, "`require`"));
+  CHECK_NOTHROW(require_applies("top5_accuracy", 0, "`require`"));  // not known yet
+}
+
 TEST_CASE("of equal probabilities, the higher class is ranked first for the top five") {
   // sklearn.metrics.top_k_accuracy_score(y, p, k=5) is 0.5 for these rows: class 1 is the sixth of six equal ones,
   // class 2 the fifth.

@@ -22,7 +22,10 @@ double Metrics::value(const std::string& name) const {
   for (const auto& [known, v] : values) {
     if (known == name) return v;
   }
-  fail(Exit::usage, "E_METRIC", cat("there is no metric '", name, "'"));
+  std::vector<std::string> names = {"loss"};
+  for (const auto& [known, v] : values) names.push_back(known);
+  fail(Exit::usage, "E_METRIC", cat("there is no metric '", name, "' for these data"),
+       cat("metrics: ", join(names, ", ")));
 }
 
 std::string Metrics::not_finite_text() const {

@@ -34,6 +34,18 @@ NumberMetricRegistration::NumberMetricRegistration(NumberMetric metric) { insert
 const std::vector<ClassMetric>& class_metrics() { return rows<ClassMetric>(); }
 const std::vector<NumberMetric>& number_metrics() { return rows<NumberMetric>(); }
 
+void require_applies(const std::string& metric, int64_t classes, const std::string& flag) {
+  for (const ClassMetric& m : class_metrics()) {
+    if (m.name != metric || m.applies(classes)) continue;
+    const bool few = classes < m.least_classes;
+    fail(Exit::usage, "E_METRIC",
+         cat(flag, ": '", metric, "' is for ", few ? "at least " : "at most ", few ? m.least_classes : m.most_classes,
+             " classes, there are ", classes),
+         few ? "with so few classes its value does not depend on the model: accuracy says more"
+             : "macro_f1 is the mean over all classes");
+  }
+}
+
 void add_class_scores(ClassScores& s, std::span<const float> logits, std::span<const int64_t> labels,
                       std::span<const int64_t> predicted, int64_t ignore, bool are_probabilities) {
   const size_t width = labels.empty() ? 0 : logits.size() / labels.size();

@@ -40,7 +40,15 @@ struct ClassMetric {
   double (*value)(const ClassScores&);
   bool lower_is_better = false;
   bool ordered = false;  // only for classes in an order
+  // The numbers of classes for which the metric says something: a top 5 of at most 5 classes is always 1.
+  int64_t least_classes = 0, most_classes = std::numeric_limits<int64_t>::max();
+
+  // classes: 0 if they are not known yet
+  bool applies(int64_t classes) const { return classes == 0 || (classes >= least_classes && classes <= most_classes); }
 };
+
+// Throws E_METRIC (exit 2) if a metric does not apply to this number of classes. flag: the setting, for the message.
+void require_applies(const std::string& metric, int64_t classes, const std::string& flag);
 
 // Predictions and targets of regression.
 struct NumberScores {

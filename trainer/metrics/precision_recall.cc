@@ -62,7 +62,7 @@ const ClassMetricRegistration precision_recall_metrics[] = {
     {{"macro_recall", macro_recall}},
     {{"balanced_accuracy", balanced_accuracy}},
     {{"weighted_f1", weighted_f1}},
-    {{"binary_f1", binary_f1}},
+    {{.name = "binary_f1", .value = binary_f1, .most_classes = 2}},
     {{"mcc", matthews}},
 };
 

@@ -92,7 +92,7 @@ double top5(const ClassScores& s) {
 const ClassMetricRegistration ranking_metrics[] = {
     {{"auroc", auroc}},
     {{"average_precision", average_precision}},
-    {{"top5_accuracy", top5}},
+    {{.name = "top5_accuracy", .value = top5, .least_classes = 6}},
 };
 
 }  // namespace

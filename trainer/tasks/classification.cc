@@ -21,7 +21,7 @@ class ClassificationMetrics final : public ClassMetrics {
   MetricValues values(double) const override {
     MetricValues out = {{"accuracy", classes().accuracy()}, {"macro_f1", classes().macro_f1()}};
     for (const ClassMetric& m : class_metrics()) {
-      if (!m.ordered) out.emplace_back(m.name, m.value(scores_));
+      if (!m.ordered && m.applies(scores_.classes)) out.emplace_back(m.name, m.value(scores_));
     }
     return out;
   }

@@ -39,14 +39,16 @@ def classes(c, n, present):
         "macro_recall": metrics.recall_score(y, g, average="macro", zero_division=0),
         "balanced_accuracy": metrics.balanced_accuracy_score(y, g),
         "weighted_f1": metrics.f1_score(y, g, average="weighted", zero_division=0),
-        "binary_f1": metrics.f1_score(y, g, labels=[0, 1], zero_division=0) if c == 2 else np.nan,
         "mcc": metrics.matthews_corrcoef(y, g),
         "auroc": np.nan if not full else metrics.roc_auc_score(y, p[:, 1]) if c == 2 else metrics.roc_auc_score(y, p, multi_class="ovr"),
         "average_precision": metrics.average_precision_score(y, p[:, 1]) if c == 2 else metrics.average_precision_score(label_binarize(y, classes=labels), p),
-        "top5_accuracy": metrics.top_k_accuracy_score(y, p, k=5, labels=labels) if c > 5 else 1.0,
         "log_loss": metrics.log_loss(y, p, labels=labels),
         "ece": ece(y == g, p.max(1)),
     }
+    if c == 2:
+        out["binary_f1"] = metrics.f1_score(y, g, labels=[0, 1], zero_division=0)
+    if c > 5:
+        out["top5_accuracy"] = metrics.top_k_accuracy_score(y, p, k=5, labels=labels)
     precision, recall, f1, support = metrics.precision_recall_fscore_support(y, g, labels=labels, zero_division=0)
     return {"classes": c, "labels": y.tolist(), "logits": x.reshape(-1).tolist(), "metrics": {k: number(v) for k, v in out.items()},
             "confusion_matrix": metrics.confusion_matrix(y, g, labels=labels).tolist(),
