@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -165,6 +166,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
   out.doc = std::make_shared<ModelDoc>();
   ModelDoc& doc = *out.doc;
   doc.path = path;
+  const Activity reading(cat("reading ", name_in_folder(path)));
   doc.proto = load_proto(path);
   try {
     // Read tensors and build the graph. Merged tensors are split before any pass decides which tensors are weights.
@@ -244,7 +246,10 @@ void release_parameters(Imported& model) {
   malloc_trim(0);  // returns to the system the pages that glibc keeps between blocks in use
 }
 
-std::string model_sha256(const std::string& path) { return file_sha256(path); }
+std::string model_sha256(const std::string& path) {
+  const Activity reading(cat("computing the checksum of ", name_in_folder(path)));
+  return file_sha256(path);
+}
 
 bool model_output(const ModelDoc& doc, const std::string& name) {
   const auto& outputs = doc.proto->graph().output();

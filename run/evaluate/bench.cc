@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/cpu/gemm/fma_peak.h"
+#include "base/activity.h"
 #include "base/fs.h"
 #include "base/remove_quietly.h"
 #include "base/safetensors.h"
@@ -108,6 +109,7 @@ BenchReport bench_step(const RunSpec& given, int steps, const Log& log) {
   const std::vector<Tensors> window = window_of(*run);
   session.prepare(losses, window.at(0));
   release_parameters(run->ready.model);
+  const Activity timing(cat("timing ", 2 * steps, " steps"));
   out.step = profile_step(session, run->config.optimizer, run->config.scale, losses, window, steps);
   out.device = session.device().description();
   out.isa = isa_name(cpu_isa());

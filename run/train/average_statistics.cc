@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/activity.h"
 #include "trainer/loop/micro_batches.h"
 
 namespace amp {
@@ -50,6 +51,7 @@ int64_t average_statistics(Session& session, const TrainerConfig& config, const 
   sum = zero;
   std::vector<double> moves;
   const int64_t batches = sampler.windows_per_epoch();
+  Activity averaging("averaging running statistics", "batches", batches);
   for (int64_t b = 0; b < batches; ++b) {
     const Tensors batch = to_tensors(load_window(data, sampler.next()).batches.at(0), config.objective.teacher);
     const auto once = moved(session, statistics, config.objective.losses, batch, zero);
@@ -60,6 +62,7 @@ int64_t average_statistics(Session& session, const TrainerConfig& config, const 
     for (size_t i = 0; i < once.size(); ++i) {
       for (size_t k = 0; k < once[i].size(); ++k) sum[i][k] += once[i][k];
     }
+    averaging.add(1);
   }
   HostTensor params = session.host_params();
   for (size_t i = 0; i < statistics.size(); ++i) {

@@ -239,6 +239,28 @@ class TerminalTest(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn("\x1b[33mwarning:\x1b[0m --top_p has no effect", terminal.output)
 
+    def test_activities_of_models(self):
+        for words, shown in ((["check", "bert/model.onnx"], "reading model.onnx"), (["bench", "bert/model.onnx"], "timing 20 steps"),
+                             (["plan", "bert/model.onnx", "--use_bf16", "--calibrate", "labels.csv", "--vocab", "bert/vocab.txt", "--text_columns",
+                               "text"], "measuring precision plans")):  # fmt: skip
+            (self.folder / "labels.csv").write_text("text,label\n" + "a,x\nb,y\n" * 8)
+            code, terminal = self.run_in(words)
+            self.assertEqual(code, 0, terminal.output)
+            self.assertIn(shown, terminal.output)
+            self.assertNotIn(shown, terminal.screen.text())
+
+    def test_a_file_that_shrinks_while_it_is_read(self):
+        table = self.folder / "shrinks.csv"
+        shutil.copy(self.folder / "long_name_of_a_table_with_many_rows.csv", table)
+        words = [str(table) if w.endswith("many_rows.csv") else w for w in self.table]
+        terminal = Terminal([self.program, *words, "--in_memory_max_size", "100000"], self.folder)
+        terminal.until("tokenizing")
+        os.truncate(table, 0)
+        self.assertEqual(terminal.finish(), 5, terminal.output)
+        self.assertIn("\x1b[1;31merror:\x1b[0m a file of data became shorter", terminal.output)
+        self.assertNotIn("tokenizing", terminal.screen.text())
+        self.assertNotIn('{"id"', terminal.output)
+
     def messages(self, words, **env):
         """Runs the program with its standard error in a pipe. Returns the exit code and the lines."""
         done = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True, env=os.environ | env)

@@ -10,6 +10,7 @@
 #include <limits>
 #include <set>
 
+#include "base/activity.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "trainer/loop/micro_batches.h"
@@ -206,6 +207,7 @@ class Search {
 
 CalibratedPlan calibrate(const SourceGraph& g, const Losses& loss, const std::vector<Tensors>& batches,
                          const CalibrateOptions& options) {
+  const Activity calibrating("measuring precision plans");
   return Search(g, loss, batches, options).run();
 }
 
