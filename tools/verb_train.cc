@@ -75,25 +75,39 @@ void print_range(const LrRange& range, const std::string& folder) {
   std::cout << "curve: " << folder << "/" << kLrRangeFile << '\n';
 }
 
+// Prints the largest memory of the run and the phases that it is the maximum of.
+void print_peak(const MemoryBill& bill, const RunSpec& spec, const TrainerConfig& config) {
+  const auto bytes = [](int64_t n) { return with_thousands(n) + " B"; };
+  const std::string written = spec.output.verify_export ? "writing and comparing the model" : "writing the model";
+  const int64_t trial = trial_bytes(spec.output, spec.schedule, config.max_steps, bill.weights);
+  if (bill.device_memory) {
+    std::cout << "  memory of the host for " << written << ", after training: " << bytes(bill.export_check) << '\n';
+    if (trial > 0) std::cout << "  memory of the host for trying the export before training: " << bytes(trial) << '\n';
+    return;
+  }
+  const int64_t training = bill.total + bill.checkpoint_copy;
+  std::cout << "  the run's peak: " << bytes(std::max({training, bill.export_check, trial}))
+            << " and the program's own, some 40 MB; the largest of:\n    training: " << bytes(training);
+  if (bill.checkpoint_copy > 0)
+    std::cout << " = " << bytes(bill.total) << " + " << bytes(bill.checkpoint_copy)
+              << ", the copy of a checkpoint while it is written (none is made where less is free)";
+  std::cout << "\n    " << written << ", after training's memory is freed: " << bytes(bill.export_check) << '\n';
+  if (trial > 0) std::cout << "    trying the export, before the first step: " << bytes(trial) << '\n';
+}
+
 int dry_run(const RunSpec& spec, const Console& console) {
   const std::unique_ptr<PreparedRun> run = prepare(spec, {console.log(), {}, {}}, Mode::estimate);
   SessionOptions options = session_options(spec, Job::train, run->plan, console.log());
   const MemoryBill bill = memory_bill(options, run->graph(), run->config, run->data);
   std::cout << "memory on " << bill.device << ": " << cli::with_flags(bill.text) << '\n';
   for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
-  std::cout << "  to write" << (spec.output.verify_export ? " and compare" : "")
-            << " the model, after that is freed: " << with_thousands(bill.export_check) << " B of the host's memory\n";
-  const int64_t trial = trial_bytes(spec.output, spec.schedule, run->config.max_steps, bill.weights);
-  if (trial > 0) std::cout << "  to try the export before the first step: " << with_thousands(trial) << " B\n";
-  if (!bill.device_memory)
-    std::cout << "  the run's peak: " << with_thousands(std::max({bill.total, bill.export_check, trial}))
-              << " B and the program's own, some 40 MB\n";
+  print_peak(bill, spec, run->config);
   if (const auto& m = bill.device_memory) {
     std::cout << "  free on the device: " << with_thousands(m->free) << " of " << with_thousands(m->total)
               << " B; libraries hold " << with_thousands(m->opened) << " B already\n";
   }
   for (const auto& [name, bytes] : bill.choices)
-    std::cout << "  with --memory_budget: " << with_thousands(bytes) << " B, " << name << '\n';
+    std::cout << "  training with --memory_budget: " << with_thousands(bytes) << " B, " << name << '\n';
   if (bill.room) std::cout << "  free under this process's limits: " << with_thousands(*bill.room) << " B\n";
   keep_budget(options, spec.device, run->graph(), run->config, run->data);
   require_room(options, run->graph(), run->config, run->data);

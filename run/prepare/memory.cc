@@ -75,14 +75,19 @@ std::optional<int64_t> keep_budget(SessionOptions& options, const DeviceSpec& de
 }
 
 namespace {
-// Lists the levels of recomputation and their total bytes, from none to the level after which no memory is saved.
+// Lists the levels of recomputation that need less than `usual` bytes, and their total bytes, down to the level after
+// which no memory is saved.
 std::vector<std::pair<std::string, int64_t>> choices_of(SessionOptions options, const SourceGraph& g,
-                                                        const TrainerConfig& config, const TrainData& data) {
+                                                        const TrainerConfig& config, const TrainData& data,
+                                                        int64_t usual) {
   std::vector<std::pair<std::string, int64_t>> out;
-  for (options.activation_budget = std::numeric_limits<int64_t>::max();;) {
+  options.activation_budget = std::numeric_limits<int64_t>::max();
+  for (int64_t last = options.activation_budget;;) {
     const MemoryEstimate e = bill_of(g, options, config, data)(config.sampler.batch_size);
-    if (!out.empty() && e.total() >= out.back().second) return out;
-    out.emplace_back(e.recomputed, e.total());
+    if (e.total() >= last) return out;
+    last = e.total();
+    if (!out.empty() && out.back().first == e.recomputed) out.pop_back();
+    if (last < usual) out.emplace_back(e.recomputed, last);
     options.activation_budget = e.activations - 1;
   }
 }
@@ -94,14 +99,12 @@ MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, cons
   const MemoryEstimate bill = bill_of(g, options, config, data)(config.sampler.batch_size);
   out.device = options.device->description();
   out.text = bill.text();
-  if (config.saves && options.device->traits().host_memory)
-    out.text += cat("; ", with_thousands(bill.parameters + bill.moments),
-                    " B more while a checkpoint is written, if that much is free: its copy");
+  if (config.saves && options.device->traits().host_memory) out.checkpoint_copy = bill.parameters + bill.moments;
   out.total = bill.total();
   out.largest = bill.largest;
   out.weights = bill.parameters;
   out.export_check = 2 * bill.parameters;
-  out.choices = choices_of(options, g, config, data);
+  out.choices = choices_of(options, g, config, data, out.total);
   if (const std::optional<PluginMemory> memory = memory_of(*options.device)) {
     out.device_memory = memory;
   } else {

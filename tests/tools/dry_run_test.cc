@@ -1,4 +1,5 @@
 // --dry_run: the memory estimate is printed and no file is written.
+#include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <iostream>
@@ -32,4 +33,25 @@ TEST_CASE("a dry run prints the memory bill and writes nothing") {
                              Catch::Matchers::ContainsSubstring("activations") &&
                              Catch::Matchers::ContainsSubstring("B in all"));
   CHECK_FALSE(fs::exists(out));
+  // The peak is the largest of the phases below it, and the first of them is a sum.
+  const std::string text = said.str();
+  const auto number = [&](const std::string& after, size_t& at) {
+    at = text.find(after, at);
+    REQUIRE(at != std::string::npos);
+    at += after.size();
+    std::string digits;
+    for (; text[at] == ',' || std::isdigit(static_cast<unsigned char>(text[at])); ++at) {
+      if (text[at] != ',') digits += text[at];
+    }
+    return std::stoll(digits);
+  };
+  size_t at = 0;
+  INFO(text);
+  const int64_t in_all = number("B; ", at), peak = number("the run's peak: ", at), training = number("training: ", at),
+                steps = number(" = ", at), copy = number(" + ", at), writing = number("memory is freed: ", at),
+                trial = number("before the first step: ", at);
+  CHECK(peak == std::max({training, writing, trial}));
+  CHECK(training == steps + copy);
+  CHECK(steps == in_all);
+  for (; text.find("--memory_budget: ", at) != std::string::npos;) CHECK(number("--memory_budget: ", at) < in_all);
 }
