@@ -9,6 +9,7 @@ import argparse
 import csv
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -160,6 +161,19 @@ def use_keys(browser, report, plan):
         check(shown, f"keys do not select a node of a plan at {width} pixels")
 
 
+def compare_long_values(browser, page):
+    """Tests a comparison of runs whose names have hyphens, and whose data have long paths."""
+    for width in (390, 1000):
+        tab = chromium.Tab(browser, width, 900, False)
+        tab.open(page)
+        broken = tab.value("[...document.querySelectorAll('.pieces > span:not(.long)')].filter(e => e.getClientRects().length > 1).map(e => e.textContent)")
+        check(not broken, f"lines break within {broken} at {width} pixels")
+        names = tab.value("[...document.querySelectorAll('th .pieces')].map(e => e.textContent)")
+        check(names and all("-" in name for name in names), f"no names with hyphens: {names}")
+        right = tab.value("Math.max(...[...document.querySelectorAll('td.setting')].filter(e => e.cellIndex === 1).map(e => e.getBoundingClientRect().right))")
+        check(right <= width, f"the first run's values end at {right} of {width} pixels")
+
+
 def watch_live(browser, runs, words, screenshots):
     run = subprocess.Popen([runs.binary, *words, "--output_dir", runs.path("live"), "--max_steps", "4000", "--eval_steps",
                             "200", "--serve"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -220,6 +234,12 @@ def main():
         runs.run(*unevaluated, "--max_steps", "20", "--output_dir", runs.path("unevaluated"))
         runs.run(*unevaluated, "--max_steps", "1", "--output_dir", runs.path("one_step"))
         runs.run("report", runs.path("texts"), runs.path("fp32"), "--out", runs.path("two.html"))
+        deep = runs.path("a-folder-with-a-long-name/" + "and-another-one-below-it/" * 3)
+        os.makedirs(deep)
+        for number, name in enumerate(("lr-of-1e-05", "lr-of-2e-05")):
+            shutil.copy(runs.path("tweets.csv"), f"{deep}tweets_{number}.csv")
+            runs.run(*words[:2], f"{deep}tweets_{number}.csv", *words[3:], "--max_steps", "4", "--lr", f"{number + 1}e-5", "--output_dir", runs.path(name))
+        runs.run("report", runs.path("lr-of-1e-05"), runs.path("lr-of-2e-05"), "--out", runs.path("long.html"))
         runs.run("report", runs.path("two_steps"), runs.path("one_step"), "--out", runs.path("short.html"))
         runs.run("report", *[runs.path(name) for name in 3 * ["texts", "fp32"]], "--out", runs.path("many.html"))
         look(browser, "file://" + runs.path("texts/report.html"), "texts", 8, options.screenshots,
@@ -235,6 +255,8 @@ def main():
         look(browser, "file://" + runs.path("short.html"), "short", 0, options.screenshots, [("table", 2)])
         look(browser, "file://" + runs.path("unevaluated/report.html"), "unevaluated", 5, options.screenshots, [("pre.copy", 3), ("table", 3)])
         look(browser, "file://" + runs.path("sweep/report.html"), "sweep", 10, options.screenshots, [("td.best", 3)])
+        look(browser, "file://" + runs.path("long.html"), "long", 4, options.screenshots, [("td.setting", 4)])
+        compare_long_values(browser, "file://" + runs.path("long.html"))
         use_keys(browser, "file://" + runs.path("texts/report.html"), "file://" + runs.path("plan.html"))
         for page in options.page:
             look(browser, "file://" + os.path.abspath(page), os.path.basename(os.path.dirname(page)), 1, options.screenshots)

@@ -32,14 +32,21 @@ function section(title, wide, note, parent = main) {
 }
 // What follows begins a new row.
 const newRow = () => main.append(el("div", undefined, "break"));
-const cell = (tag, text, cls, scope) => { const e = el(tag, text, cls); e.scope = scope; return e; };
+const cell = (tag, text, cls, scope) => { const e = text instanceof Node ? el(tag, undefined, cls) : el(tag, text, cls); if (text instanceof Node) e.append(text); e.scope = scope; return e; };
+// A text whose lines break after commas, slashes, underscores and spaces, and not at the hyphens of "lr=1e-5". Pieces of more
+// than `most` characters break anywhere.
+function pieces(text, most = 28) {
+  const out = el("span", undefined, "pieces");
+  for (const p of String(text).split(/(?<=[,/ _])/)) out.append(el("span", p, p.length > most ? "long" : ""), el("wbr"));
+  return out;
+}
 function table(parent, head, rows, words, cls) {
   const box = el("div", undefined, "scroll"), t = el("table", undefined, cls || ""), h = el("tr");
   head.forEach((x, i) => h.append(x === "" ? el("td") : cell("th", x, i && !words ? "num" : "", "col")));
   if (head.length) t.append(h);
   for (const r of rows) {
     const tr = el("tr");
-    r.forEach((x, i) => tr.append(x instanceof Node ? x : i ? el("td", short(x), words ? "text" : "num") : cell("th", short(x), "row", "row")));
+    r.forEach((x, i) => tr.append(x instanceof Node ? x : i ? el("td", short(x), words ? "text" : "num") : cell("th", pieces(short(x)), "row", "row")));
     t.append(tr);
   }
   box.append(t);

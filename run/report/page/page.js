@@ -22,7 +22,7 @@ const endOf = r => r.run.final_metrics || lastOf(r.evals) || {};
 function head(runs, one) {
   const r = runs[0], info = r.run, end = endOf(r), s = info.steps || {}, t = info.timing || {};
   document.title = one ? "Report: " + r.name : "Report: " + runs.length + " runs";
-  document.getElementById("title").textContent = one ? r.name : runs.length > MANY ? runs.length + " runs" : names(runs).join(" · ");
+  document.getElementById("title").replaceChildren(pieces(one ? r.name : runs.length > MANY ? runs.length + " runs" : names(runs).join(" · ")));
   const state = document.getElementById("state"), about = document.getElementById("about"), facts = document.getElementById("facts");
   facts.textContent = state.textContent = about.textContent = "";
   if (!one) { about.textContent = runs.length > MANY ? "compared" : `${runs.length} runs compared`; return; }
@@ -113,10 +113,10 @@ function metrics(runs, one) {
   }
   const s = section("Comparison", true, runs.length > MANY ? "★ the best" : "★ the best; in parentheses: multiples of the first run's");
   const rows = [...differing(runs), ...results(runs)];
-  if (runs.length > MANY) table(s, ["run", ...rows.map(x => x.name)], runs.map((_, i) => [cell("th", label[i], "row name", "row"), ...rows.map(x => x.cells[i])]), false, "full runs");
-  else table(s, ["", ...label], rows.map(x => [x.name, ...x.cells]));
+  if (runs.length > MANY) table(s, ["run", ...rows.map(x => x.name)], runs.map((_, i) => [cell("th", pieces(label[i]), "row name", "row"), ...rows.map(x => x.cells[i])]), false, "full runs");
+  else table(s, ["", ...label.map(pieces)], rows.map(x => [x.name, ...x.cells]));
 }
-// Rows that repeat another: log_loss of a plain cross entropy, the top 5 of at most 5 classes.
+// Rows that repeat another: log_loss of a plain cross entropy; in runs of earlier versions, the top 5 of at most 5 classes.
 const says_nothing = (k, end) => ["step", "epoch"].includes(k) || k === "log_loss" && short(end.log_loss) === short(end.loss) ||
   k === "top5_accuracy" && Array.isArray(end.confusion_matrix) && end.confusion_matrix.length <= 5;
 const setting = v => v === undefined ? "-" : typeof v === "object" ? JSON.stringify(v) : String(v);
@@ -124,7 +124,7 @@ const setting = v => v === undefined ? "-" : typeof v === "object" ? JSON.string
 function differing(runs) {
   const of = (r, k) => setting((r.run.config || {})[k]), derived = k => runs.every(r => (r.run.sources || {})[k] === "derived");
   return [...new Set(runs.flatMap(r => Object.keys(r.run.config || {})))].filter(k => k !== "output_dir" && !derived(k) && new Set(runs.map(r => of(r, k))).size > 1)
-    .map(k => ({ name: k, cells: runs.map(r => el("td", of(r, k), "num")) }));
+    .map(k => ({ name: k, cells: runs.map(r => { const td = el("td", undefined, "num setting"); td.append(pieces(of(r, k), 16)); return td; }) }));
 }
 // A row for each number that the runs ended with. The best one is marked, unless all are equal.
 function results(runs) {
