@@ -106,9 +106,8 @@ BuiltModel create_for_table(BuildSpec build, const ReadTable& read, const std::s
   const std::string target = printable(target_column(read.spec.data));
   log.info(cat(build.model, " for '", printable(read.spec.data.train), "': ", features.categories.size(),
                " categorical and ", features.numbers.size(), " continuous columns; target ", target, ": ",
-               rule.has_numbers() ? std::string("a number (regression)")
-                                  : cat(needs.classes.size(), " classes (", rule.name, ")"),
-               "; another one is chosen by `task`"));
+               rule.has_numbers() ? std::string("a number") : cat(needs.classes.size(), " classes"), " (`task` ",
+               rule.name, ")"));
   log.info(cat("configuration: ", build.derived));
   return built;
 }

@@ -30,7 +30,7 @@ JOURNEYS = {
     "My embeddings": (samples.embeddings, r"0"),
     "My table": (samples.table, r"\[\[[23]\d\d\.\d+\]\]"),
 }
-COMMANDS, SNIPPET_LINES = 5, 5  # limits for each journey
+COMMANDS, SNIPPET_LINES, COLUMNS = 5, 7, 110  # limits for each journey
 failures = []
 
 
@@ -122,6 +122,8 @@ def main():
     options = parser.parse_args()
     journeys = blocks()
     check(list(journeys) == list(JOURNEYS), f"the page has the journeys {list(journeys)}")
+    long = [line for code in journeys.values() for block in code.values() for line in block.splitlines() if len(line) > COLUMNS]
+    check(not long, f"lines of more than {COLUMNS} columns: {long}")
     if options.snippets:
         journeys = {title: code for title, code in journeys.items() if not lacks(title, code, options.python)}
     with tempfile.TemporaryDirectory() as temporary:

@@ -61,7 +61,7 @@ TEST_CASE("create derives the sizes of a model from a table", "[tables]") {
   };
   const Said classes = created("tabular", {"--target", "kind"});
   CHECK(classes.code == 0);
-  CHECK_THAT(classes.err, ContainsSubstring("target kind: 3 classes (classification)"));
+  CHECK_THAT(classes.err, ContainsSubstring("target kind: 3 classes (--task classification)"));
   // Categories: 3 and 4 values, each with one more for the code 0. Numbers: area, age, price, and the indicator of age.
   CHECK_THAT(classes.err, ContainsSubstring(R"({"categories": [4, 5], "continuous": 4, "outputs": 3, "hidden")"));
   CHECK(dims_of(f / "m.onnx", "embeds.0.weight").at(0) == 4);
@@ -71,7 +71,7 @@ TEST_CASE("create derives the sizes of a model from a table", "[tables]") {
   // A number as the target, columns by name, and a configuration that overrides the hidden layers.
   const Said number =
       created("tabular", {"--target", "price", "--continuous", "area,age", "--model_config", R"({"hidden": [7]})"});
-  CHECK_THAT(number.err, ContainsSubstring("target price: a number (regression)"));
+  CHECK_THAT(number.err, ContainsSubstring("target price: a number (--task regression)"));
   CHECK(dims_of(f / "m.onnx", "out.weight") == std::vector<int64_t>{1, 7});
   CHECK(inputs_of(f / "m.onnx") == Words{"continuous"});
   // An mlp has one input: codes and numbers.
