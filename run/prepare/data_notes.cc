@@ -21,11 +21,7 @@ void note_batch_norms(const RunSpec& spec, const SourceGraph& graph, const Train
         "do_constant_folding=False)");
   if (spec.data.text.in_tokens || spec.distribution.sync_bn) return;
   const int64_t size = spec.schedule.batch_size, last = data.train->size() % size;
-  if (!norms && spec.model.batchnorm.asked()) {
-    log.note(
-        "`batchnorm` train has no effect: the model has no BatchNormalization (exporters often fold it into the "
-        "convolution before it)");
-  } else if (norms && size == 1) {
+  if (norms && size == 1) {
     log.note(
         "`batchnorm` train computes the statistics of one sample (`batch_size` 1): give a larger `batch_size`, or "
         "`batchnorm` freeze");
