@@ -240,10 +240,9 @@ class TerminalTest(unittest.TestCase):
         self.assertIn("\x1b[33mwarning:\x1b[0m --top_p has no effect", terminal.output)
 
     def test_activities_of_models(self):
-        for words, shown in ((["check", "bert/model.onnx"], "reading model.onnx"), (["bench", "bert/model.onnx"], "timing 20 steps"),
-                             (["plan", "bert/model.onnx", "--use_bf16", "--calibrate", "labels.csv", "--vocab", "bert/vocab.txt", "--text_columns",
-                               "text"], "measuring precision plans")):  # fmt: skip
-            (self.folder / "labels.csv").write_text("text,label\n" + "a,x\nb,y\n" * 8)
+        plan = ["plan", "model.onnx", "--use_bf16", "--calibrate", "data.safetensors", "--loss", "cross_entropy"]
+        for words, shown in ((["check", "model.onnx"], "reading model.onnx"), (["bench", "model.onnx"], "timing 20 steps"),
+                             (plan, "measuring precision plans")):  # fmt: skip
             code, terminal = self.run_in(words)
             self.assertEqual(code, 0, terminal.output)
             self.assertIn(shown, terminal.output)
