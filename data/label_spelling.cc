@@ -128,17 +128,18 @@ bool parse_list_text(std::string_view text, std::vector<std::string>& elements) 
 void trim_labels(Table& table, const std::string& column) {
   const size_t c = table.column(column);
   std::map<std::string, std::string> shorter;
-  int64_t rows = 0;
+  int64_t rows = 0, first = 0;
   for (int64_t r = 0; r < table.rows(); ++r) {
     if (!table.has(r, c) || table.is_json(r, c)) continue;
     const std::string_view text = table.text(r, c), label = trimmed(text);
     if (label.size() == text.size()) continue;
-    ++rows;
+    if (rows++ == 0) first = r;
     shorter.emplace(text, label);
   }
   if (shorter.empty()) return;
   table.replace(c, shorter);
-  table.add_note(cat(table.name(), ": ", with_thousands(rows), rows == 1 ? " label has" : " labels have",
+  const std::string& file = table.names()[static_cast<size_t>(table.file(first))];
+  table.add_note(cat(file, ": ", with_thousands(rows), rows == 1 ? " label has" : " labels have",
                      " spaces around, which are dropped: '", printable(shorter.begin()->first), "' is read as '",
                      printable(shorter.begin()->second), "' (`trim_labels` false keeps them)"));
 }

@@ -2,11 +2,13 @@
 #include "data/label_spelling.h"
 
 #include <catch2/catch_all.hpp>
+#include <fstream>
 
 #include "data/features/decimal.h"
 #include "data/labels.h"
 #include "data/reader.h"
 #include "tests/errors.h"
+#include "tests/support.h"
 
 using namespace amp;
 using namespace amp::test;
@@ -71,6 +73,13 @@ TEST_CASE(
   CHECK(column(t, 1) == Names{"negative", "negative", "Negative"});
   REQUIRE(t.notes().size() == 1);
   CHECK_THAT(t.notes()[0], ContainsSubstring("1 label has spaces around"));
+  // The note names the file of the first such label.
+  const test::TempDir f;
+  std::ofstream(f / "first.csv") << "t,y\na,b\n";
+  std::ofstream(f / "second.csv") << "t,y\na, c\n";
+  Table two = Table::read((f / "first.csv") + "," + (f / "second.csv"));
+  trim_labels(two, "y");
+  CHECK_THAT(two.notes().at(0), Catch::Matchers::StartsWith((f / "second.csv") + ": 1 label"));
   CHECK(column(t, 0) == Names{"a", "b", "c"});
   const Names told = suspicious_labels({"Negative", "dark  green", "dark green", "negative", "red"});
   REQUIRE(told.size() == 2);
