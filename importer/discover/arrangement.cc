@@ -9,6 +9,8 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -127,17 +129,39 @@ bool recurring(const std::vector<Line>& lines) {
   return real.all >= kFewestRuns && real.distinct * 4 < runs_of(shuffled(lines), k).distinct * 3;
 }
 
-}  // namespace
-
-bool arranged(const TensorValues& v) {
+bool compute_arranged(const TensorValues& v) {
   const Dims& d = v.wide();
-  if (d.empty() || v.size() < kFewestArranged) return true;
   const int64_t n = d.back(), first = d.front();
   if (recurring(lines_of(v, v.size() / n, n, n, 1))) return true;
   if (d.size() < 2) return false;
   if (recurring(lines_of(v, v.size() / first, first, 1, v.size() / first))) return true;
   const int64_t kernel = n * d[d.size() - 2];
   return d.size() >= 3 && recurring(lines_of(v, v.size() / kernel, kernel, kernel, 1));
+}
+
+struct Stored {
+  HostTensor tensor;  // keeps the address in use
+  bool arranged;
+};
+// By address and shape; nullopt if no StoredArrangements exists.
+thread_local std::optional<std::map<std::pair<const void*, Dims>, Stored>> stored_arrangements;
+
+}  // namespace
+
+StoredArrangements::StoredArrangements() { stored_arrangements.emplace(); }
+
+StoredArrangements::~StoredArrangements() { stored_arrangements.reset(); }
+
+bool arranged(const TensorValues& v) {
+  if (v.wide().empty() || v.size() < kFewestArranged) return true;
+  if (!stored_arrangements) return compute_arranged(v);
+  const auto key = std::pair(v.tensor().data(), v.wide());
+  const auto known = stored_arrangements->find(key);
+  if (known != stored_arrangements->end() && known->second.tensor.dtype() == v.tensor().dtype())
+    return known->second.arranged;
+  const bool result = compute_arranged(v);
+  stored_arrangements->insert_or_assign(key, Stored{v.tensor(), result});
+  return result;
 }
 
 }  // namespace amp

@@ -14,4 +14,14 @@ constexpr int64_t kFewestArranged = 24;
 // more often than in a random permutation of the same values. Returns true below kFewestArranged elements.
 bool arranged(const TensorValues& v);
 
+// While an object exists, arranged() stores its results for tensors of this thread, and keeps the tensors in memory.
+// Several kinds of evidence ask for the same tensor.
+class StoredArrangements {
+ public:
+  StoredArrangements();
+  ~StoredArrangements();
+  StoredArrangements(const StoredArrangements&) = delete;
+  StoredArrangements& operator=(const StoredArrangements&) = delete;
+};
+
 }  // namespace amp

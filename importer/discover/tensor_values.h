@@ -32,6 +32,7 @@ class TensorValues {
         return static_cast<float>(t_.as<BFloat16>()[i]);
     }
   }
+  const HostTensor& tensor() const { return t_; }
   int64_t sample_step() const { return std::max<int64_t>(1, size() / kSample); }
   int64_t size() const { return t_.numel(); }
   const Dims& wide() const { return wide_; }  // without dims of 1

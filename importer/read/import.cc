@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "importer/discover/arrangement.h"
 #include "importer/discover/batch_statistics.h"
 #include "importer/discover/discover.h"
 #include "importer/discover/layers.h"
@@ -183,6 +184,7 @@ Imported import_model(const std::string& path, const ImportOptions& options) {
     if (options.straight_through) find_straight_through(built);
     // Find the weights, then apply names, flags and ties, which all refer to parameters.
     const ExporterRecord record = read_exporter_record(built, doc);
+    const StoredArrangements stored;
     out.verdicts = discover_parameters(g, record);
     std::tie(doc.caches, out.caches) = empty_pasts(built, options.past, !counted);
     name_parameters(g, built.scopes);
