@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "importer/quantized/four_bits.h"
+#include "importer/read/shared_payloads.h"
 #include "importer/read/tensor.h"
 
 namespace amp {
@@ -135,15 +136,14 @@ void ExternalData::open(const std::string& location) {
   }
   if (fd_ < 0) refuse_location(location, why);
   open_location_ = location;
-  struct stat st;
-  if (::fstat(fd_, &st) != 0 || !S_ISREG(st.st_mode)) {
-    fail(Exit::model, "E_EXT_KIND", cat("external data file '", printable(location), "' is ", kind_of(st.st_mode)));
+  if (::fstat(fd_, &file_) != 0 || !S_ISREG(file_.st_mode)) {
+    fail(Exit::model, "E_EXT_KIND", cat("external data file '", printable(location), "' is ", kind_of(file_.st_mode)));
   }
-  if (st.st_nlink > 1 && st.st_uid != ::geteuid()) {
+  if (file_.st_nlink > 1 && file_.st_uid != ::geteuid()) {
     fail(Exit::model, "E_EXT_KIND",
          cat("external data file '", printable(location), "' is a hard link to another user's file"));
   }
-  size_ = st.st_size;
+  size_ = file_.st_size;
 }
 
 void ExternalData::refuse_location(const std::string& location, int why) const {
@@ -187,6 +187,8 @@ HostTensor ExternalData::read(const onnx::TensorProto& t) {
          cat(name_of(d), " ", to_string(dims), " needs ", want, " bytes; external data says offset ", offset,
              ", length ", length, " in '", printable(open_location_), "' of ", size_, " bytes"));
   }
+  const PayloadPlace place(file_, offset, want, d);
+  if (HostTensor shared = shared_payload(place, dims)) return shared;
   HostTensor out = HostTensor::empty(d, dims);
   const int64_t have = read_fully_at(fd_, out.mutable_data(), want, offset);
   if (have != want) {
@@ -198,7 +200,7 @@ HostTensor ExternalData::read(const onnx::TensorProto& t) {
     auto* p = static_cast<uint8_t*>(out.mutable_data());
     for (int64_t i = 0; i < want; ++i) p[i] = p[i] != 0;
   }
-  return out;
+  return share_payload(place, std::move(out));
 }
 
 }  // namespace amp

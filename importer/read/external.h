@@ -7,6 +7,7 @@
 #pragma once
 
 #include <onnx/onnx_pb.h>
+#include <sys/stat.h>
 
 #include <set>
 #include <string>
@@ -46,6 +47,7 @@ class ExternalData {
   std::set<std::string> locations_;
   std::string open_location_;  // only one file is kept open
   int fd_ = -1;
+  struct stat file_ = {};  // of the open file
   int64_t size_ = 0;
   std::vector<std::string> notes_;
 };

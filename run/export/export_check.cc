@@ -2,6 +2,7 @@
 // found before training starts; after training a failed check does not discard the model. Large models skip the trial.
 #include "run/export/export_check.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,7 +79,17 @@ int64_t trial_bytes(const OutputSpec& output, const ScheduleSpec& schedule, int6
   return (small && output.verify_export ? 3 : 2) * weights;
 }
 
+// Returns free memory to the system at the end of a scope. glibc keeps it otherwise: the memory of a second session, in
+// pages between blocks that are in use.
+struct ReturnFreeMemory {
+  ReturnFreeMemory() = default;
+  ReturnFreeMemory(const ReturnFreeMemory&) = delete;
+  ReturnFreeMemory& operator=(const ReturnFreeMemory&) = delete;
+  ~ReturnFreeMemory() { malloc_trim(0); }
+};
+
 bool try_export(PreparedRun& run, Session& session, const std::string& folder) {
+  const ReturnFreeMemory at_end;
   const RunSpec& spec = run.spec;
   const int64_t weights = weight_bytes(session);
   const bool small = weights <= kChecked;
