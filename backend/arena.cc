@@ -21,6 +21,11 @@ HostArena::~HostArena() {
   for (const Block& b : blocks_) munmap(b.base, static_cast<size_t>(b.bytes));
 }
 
+void HostArena::release_moved() {
+  for (size_t i = 0; i + 1 < blocks_.size(); ++i) munmap(blocks_[i].base, static_cast<size_t>(blocks_[i].bytes));
+  blocks_.erase(blocks_.begin(), blocks_.end() - 1);
+}
+
 bool HostArena::reserve(int64_t bytes) {
   const int64_t whole = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   void* p = mmap(nullptr, static_cast<size_t>(whole), PROT_READ | PROT_WRITE,

@@ -16,7 +16,7 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   // Returns the start of the arena's memory. The address changes when the arena has to move in order to grow; memory at
-  // the old address then stays valid.
+  // the old address then stays valid until release_moved().
   void* base() const { return base_; }
   // Grows the used size to at least `bytes`. Throws E_OOM (Exit::memory) if there is not enough memory.
   void require(int64_t bytes) {
@@ -24,6 +24,8 @@ class Arena {
     used_ = std::max(used_, bytes);
   }
   int64_t used() const { return used_; }
+  // Frees memory at addresses that the arena had before it moved. No Program may use them any more.
+  virtual void release_moved() {}
 
  protected:
   virtual void grow(int64_t bytes) = 0;
@@ -39,6 +41,7 @@ class HostArena : public Arena {
  public:
   HostArena();
   ~HostArena() override;
+  void release_moved() override;
 
  private:
   struct Block {

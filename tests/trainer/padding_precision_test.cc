@@ -43,7 +43,7 @@ TEST_CASE("in 16 bits a difference decides only if fp32 has it", "[padding]") {
   ParameterArena arena(g, table, *o.device, o.float_type, o.decay_exclude, o.batchnorm_train);
   const GraphCompiler compiler(g, table, o, o.device->traits());
   const RunState state;
-  ProgramCache programs(compiler, arena, state, log);
+  ProgramCache programs(compiler, arena, state, 0, log);
   PaddingRemoval removal(compiler, programs, state, true, log);
   const Tensors batch = c.batch({9, {5, 2, 4, 3}, 0});
   const Losses losses{c.loss};

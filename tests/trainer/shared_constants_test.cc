@@ -1,4 +1,4 @@
-// Equal large constants of several graphs are in memory once, and quantized weights are not dequantized in memory.
+// Equal constants of several graphs are in memory once, and quantized weights are not dequantized in memory.
 #include "trainer/compile/shared_constants.h"
 
 #include <catch2/catch_all.hpp>
@@ -23,7 +23,7 @@ const void* data_of(const Graph& g, int32_t i) { return g.value(ValueId{i}).cons
 
 }  // namespace
 
-TEST_CASE("equal large constants of several graphs are shared, others are not") {
+TEST_CASE("equal constants of several graphs are shared, others are not") {
   constexpr int64_t kLarge = 20000;
   SharedConstants shared;
   Graph first, second;
@@ -48,6 +48,35 @@ TEST_CASE("equal large constants of several graphs are shared, others are not") 
   fourth.add_constant(own);
   shared.share(fourth);
   CHECK(data_of(fourth, 0) == own.data());
+}
+
+TEST_CASE("equal constants of one graph are shared, and released with the last graph that has them") {
+  SharedConstants shared;
+  Graph first, second;
+  for (int layer = 0; layer < 30; ++layer) first.add_constant(filled(1000, 1, 1));
+  second.add_constant(filled(1000, 1, 1));
+  second.add_constant(filled(1000, 2, 2));
+  const SharedConstants::Addresses of_first = shared.share(first), of_second = shared.share(second);
+  CHECK(of_first.size() == 1);
+  CHECK(data_of(first, 0) == data_of(first, 29));
+  CHECK(data_of(first, 0) == data_of(second, 0));
+  CHECK(shared.bytes() == 2 * 4000);
+  shared.release(of_first);
+  CHECK(shared.bytes() == 2 * 4000);
+  shared.release(of_second);
+  CHECK(shared.bytes() == 0);
+  CHECK(shared.on_device().empty());
+}
+
+TEST_CASE("a constant that is a view of the first rows of another has memory of its own") {
+  SharedConstants shared;
+  Graph g;
+  const HostTensor whole = filled(4000, 1, 2);
+  g.add_constant(whole);
+  g.add_constant(HostTensor(DType::f32, {1000}, std::make_shared<HostTensor>(whole), whole.data()));
+  CHECK(shared.share(g).size() == 2);
+  CHECK(data_of(g, 1) != data_of(g, 0));
+  CHECK(shared.on_device().count(data_of(g, 1)) == 1);
 }
 
 TEST_CASE("the memory of a quantized weight is that of its bits, for any number of batch sizes") {

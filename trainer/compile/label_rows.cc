@@ -59,16 +59,19 @@ std::string percent(int64_t part, int64_t whole) {
 }  // namespace
 
 const LabelRows::Plan& LabelRows::plan(const GraphRequest& r, const Packing* packing) {
-  const auto [at, fresh] = plans_.try_emplace({GraphKey(r), packing ? packing->tokens : 0});
-  if (!fresh) return at->second;
+  constexpr int64_t kMostPlans = 256;  // of some KB each
+  const PlanKey key{GraphKey(r), packing ? packing->tokens : 0};
+  if (const Plan* known = plans_.find(key)) return *known;
+  Plan made;
   const std::shared_ptr<Graph> graph = compose_(r, packing);
   if (const auto found = find_label_rows(*graph, ignored_labels(*r.losses), cpu_evaluator())) {
     const Value& w = graph->value(found->weight);
     const int64_t wide = size_of(DType::f32);  // size of logits and gradients, also if products are in 16 bits
     const bool trains = r.form == GraphForm::train && has_gradient(*graph, found->weight);
-    at->second = {*found, label_graph(*graph, *found), found->widest * wide, trains ? numel(w.dims) * wide : 0};
+    made = {*found, label_graph(*graph, *found), found->widest * wide, trains ? numel(w.dims) * wide : 0};
   }
-  return at->second;
+  plans_.make_room(1, kMostPlans, [](const Plan&) {});
+  return plans_.add(key, std::move(made), 1);
 }
 
 // True if a trained parameter is among the values from which the weight is computed.

@@ -45,8 +45,9 @@ class LabelRows {
   const ParamTable& table_;
   const bool enabled_;
   const Log log_;
-  std::map<std::pair<GraphKey, int64_t>, Plan> plans_;  // (request, number of tokens without padding) -> plan
-  bool logged_ = false;                                 // whether the share of rows was logged
+  using PlanKey = std::pair<GraphKey, int64_t>;  // request, number of tokens without padding
+  BoundedCache<PlanKey, Plan> plans_;            // each counts as one byte
+  bool logged_ = false;                          // whether the share of rows was logged
 };
 
 // Returns the number of rows that a graph computes if `needed` of `count` rows are needed. There are at most two sizes

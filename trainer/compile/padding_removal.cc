@@ -22,24 +22,27 @@
 
 namespace amp {
 
-const PaddingPlan& PaddingRemoval::plan(const GraphRequest& r) {
-  const auto [at, fresh] = plans_.try_emplace(GraphKey(r));
-  PaddingPlan& plan = at->second;
-  if (!fresh) return plan;
-  plan = plan_padding(compiler_.compose(r), *r.losses, cpu_evaluator());
-  if (!plan.seen_by.empty() && !said_why_) {
+std::shared_ptr<const PaddingPlan> PaddingRemoval::plan(const GraphRequest& r) {
+  const GraphKey key(r);
+  if (const auto* known = plans_.find(key)) return *known;
+  const auto plan = std::make_shared<const PaddingPlan>(plan_padding(compiler_.compose(r), *r.losses, cpu_evaluator()));
+  if (!plan->seen_by.empty() && !said_why_) {
     said_why_ = true;
-    log_.note(cat("padding is computed too: ", plan.seen_by, " depends on it"));
+    log_.note(cat("padding is computed too: ", plan->seen_by, " depends on it"));
   }
+  constexpr int64_t kOthers = 4 << 10;  // bytes of the key and the rest of the plan, about
+  const int64_t bytes = kOthers + (plan->graph ? host_bytes(*plan->graph) : 0);
+  plans_.make_room(bytes, programs_.limit(), [](const auto&) {});
+  plans_.add(key, plan, bytes);
   return plan;
 }
 
 std::optional<Packing> PaddingRemoval::packing(const GraphRequest& r, bool compare) {
   if (!enabled_ || guard_.off() || (r.losses && penalizes_gradients(*r.losses))) return std::nullopt;
-  const PaddingPlan& plan = this->plan(r);
-  std::optional<Packing> p = packing_of(plan, r.batch, cpu_evaluator());
+  const std::shared_ptr<const PaddingPlan> plan = this->plan(r);
+  std::optional<Packing> p = packing_of(*plan, r.batch, cpu_evaluator());
   if (p && compare && r.form == GraphForm::train && guard_.due(state_)) {
-    if (guard_.on_verdict(this->compare(*r.losses, few_rows(*r.losses, r.batch, r.batch.at(plan.mask.input))))) {
+    if (guard_.on_verdict(this->compare(*r.losses, few_rows(*r.losses, r.batch, r.batch.at(plan->mask.input))))) {
       log_.warning(
           "W_PADDING: without padding the gradients are others: padding is computed from here on (`remove_padding` "
           "false does so from the start)");
@@ -51,15 +54,15 @@ std::optional<Packing> PaddingRemoval::packing(const GraphRequest& r, bool compa
 
 std::shared_ptr<Graph> PaddingRemoval::compose(const GraphRequest& r, const Packing* packing) {
   if (!packing) return compiler_.compose(r);
-  const PaddingPlan& plan = this->plan(r);
+  const std::shared_ptr<const PaddingPlan> plan = this->plan(r);
   return std::make_shared<Graph>(
-      remove_padding(*plan.graph, plan.mask, packing->tokens, plan.ignored, cpu_evaluator()).graph);
+      remove_padding(*plan->graph, plan->mask, packing->tokens, plan->ignored, cpu_evaluator()).graph);
 }
 
 PaddingGuard::Verdict PaddingRemoval::compare(const Losses& losses, const Tensors& batch) {
   const GraphRequest r{GraphForm::train, &losses, {}, batch};
   try {
-    const std::optional<Packing> p = packing_of(plan(r), batch, cpu_evaluator());
+    const std::optional<Packing> p = packing_of(*plan(r), batch, cpu_evaluator());
     if (!p) return PaddingGuard::Verdict::says_nothing;
     const auto compared = [&](const GraphCompiler& compiler, bool low) {
       return PaddingGuard::compare(losses_and_gradients(compiler, r, nullptr), losses_and_gradients(compiler, r, &*p),
@@ -87,18 +90,18 @@ bool PaddingRemoval::agrees(const GraphRequest& r, const Run& run) {
 }
 
 PaddingGuard::Verdict PaddingRemoval::compare(const GraphRequest& r, const Run& run) {
-  const std::string& mask = plan(r).mask.input;
+  const std::string mask = plan(r)->mask.input;
   const Tensors rows = few_rows(*r.losses, r.batch, r.batch.at(mask));
   const GraphRequest few{r.form, r.losses, r.outputs, rows};
   try {
-    const PaddingPlan& plan = this->plan(few);
-    const std::optional<Packing> p = packing_of(plan, rows, cpu_evaluator());
+    const std::shared_ptr<const PaddingPlan> plan = this->plan(few);
+    const std::optional<Packing> p = packing_of(*plan, rows, cpu_evaluator());
     if (!p) return PaddingGuard::Verdict::says_nothing;
     const std::vector<int64_t> offsets = p->inputs.at("padding.offsets").to_ints();
     std::vector<int64_t> lengths;
     for (size_t b = 1; b < offsets.size(); ++b) lengths.push_back(offsets[b] - offsets[b - 1]);
     const auto compared = [&](const GraphRequest& asked, bool low) {
-      return PaddingGuard::compare(run(asked, nullptr), run(asked, &*p), plan.tokens, lengths, low);
+      return PaddingGuard::compare(run(asked, nullptr), run(asked, &*p), plan->tokens, lengths, low);
     };
     const PaddingGuard::Verdict verdict = compared(few, low_precision());
     if (verdict != PaddingGuard::Verdict::different || !low_precision()) return verdict;

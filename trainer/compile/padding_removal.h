@@ -33,7 +33,7 @@ class PaddingRemoval {
   PaddingGuard& guard() { return guard_; }
 
  private:
-  const PaddingPlan& plan(const GraphRequest& r);
+  std::shared_ptr<const PaddingPlan> plan(const GraphRequest& r);
   PaddingGuard::Verdict compare(const Losses& losses, const Tensors& batch);
   PaddingGuard::Verdict compare(const GraphRequest& r, const Run& run);
   bool low_precision() const;
@@ -44,7 +44,7 @@ class PaddingRemoval {
   const RunState& state_;
   const bool enabled_;
   const Log log_;
-  std::map<GraphKey, PaddingPlan> plans_;
+  BoundedCache<GraphKey, std::shared_ptr<const PaddingPlan>> plans_;
   PaddingGuard guard_;
   bool said_why_ = false;  // whether the log already has the reason why padding is kept
 };

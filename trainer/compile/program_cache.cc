@@ -57,6 +57,9 @@ static void refuse_large(const Program& p, const SourceGraph& g, const Tensors& 
     refuse_bytes(cat("tensors that live at the same time have ", p.arena_bytes(), " bytes"), limit);
 }
 
+// True for forms whose activations can be recomputed.
+static bool trains(GraphForm form) { return form == GraphForm::train || form == GraphForm::cached_train; }
+
 ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
   const bool train = differentiates(form);
   ProgramOptions o;
@@ -79,13 +82,31 @@ ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
   return o;
 }
 
-BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
-                                 const std::function<std::shared_ptr<Graph>()>& composed) {
+int64_t host_bytes(const Graph& g) { return int64_t{680} * g.n_nodes(); }
+
+int64_t program_bytes(const Graph& g) { return int64_t{990} * g.n_nodes(); }
+
+int64_t ProgramCache::limit() const {
+  if (limit_ > 0) return limit_;
+  const int64_t wide = size_of(params_.type());
+  const int64_t session =
+      (params_.layout().size() + params_.layout().trained_size()) * wide + constants_.bytes() + activation_bytes();
+  return params_.device().traits().host_memory ? std::max(int64_t{24} << 20, session / 16)
+                                               : std::max(int64_t{256} << 20, session / 4);
+}
+
+void ProgramCache::make_room(int64_t bytes, int64_t limit) {
+  bool waited = false;
+  programs_.make_room(bytes, limit, [&](Entry& e) {
+    if (!waited) params_.device().synchronize();  // a GPU may still execute the Program
+    waited = true;
+    constants_.release(e.constants);
+  });
+}
+
+std::shared_ptr<Graph> ProgramCache::build(const GraphRequest& r, const Kind& kind,
+                                           const std::function<std::shared_ptr<Graph>()>& composed) {
   const Packing* packing = kind.packing;
-  auto& slot = programs_[Key{GraphKey(r), kind.accumulate, kind.fused, packing ? packing->tokens : 0,
-                             packing ? packing->rows : 0}];
-  if (slot) return *slot;
-  const auto started = std::chrono::steady_clock::now();
   std::shared_ptr<Graph> graph = compiler_.finish(composed(), r);
   if (kind.fused) compiler_.fuse(*graph);
   if (packing && packing->chunk < packing->rows) *graph = order_chunks(*graph);
@@ -97,28 +118,45 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
     params_.need_grads();
   }
   const int64_t budget = compiler_.options().activation_budget;
-  const bool trains = r.form == GraphForm::train || r.form == GraphForm::cached_train;
-  if (trains && (budget > 0 || params_.device().traits().recomputes_freely)) {
+  if (trains(r.form) && (budget > 0 || params_.device().traits().recomputes_freely)) {
     const ProgramOptions with = options(r.form, kind.accumulate);
     std::optional<RecomputeChoice> choice =
         budget > 0 ? recompute_within(*graph, with, budget) : recompute_freely(*graph, with);
     recomputed_ = choice ? std::move(choice->name) : "";
     if (choice) graph = std::make_shared<Graph>(std::move(choice->graph));
   }
-  constants_.share(*graph);
-  auto made = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
+  return graph;
+}
+
+BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
+                                 const std::function<std::shared_ptr<Graph>()>& composed) {
+  const Packing* packing = kind.packing;
+  const Key key{GraphKey(r), kind.accumulate, kind.fused, packing ? packing->tokens : 0, packing ? packing->rows : 0};
+  if (Entry* known = programs_.find(key)) return *known->program;
+  const auto started = std::chrono::steady_clock::now();
+  const std::shared_ptr<Graph> graph = build(r, kind, composed);
+  const int64_t bytes = program_bytes(*graph);
+  make_room(bytes, limit_ > 0 ? limit_ : std::max(limit(), 4 * bytes));
+  Entry made{nullptr, constants_.share(*graph)};
+  made.program = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
     return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing, params_.staged());
   });
-  refuse_large(made->program(), compiler_.source(), r.batch);
+  if (arena_->base() != base_) {  // all other Programs compute in the arena's old memory
+    make_room(0, -1);
+    arena_->release_moved();
+    base_ = arena_->base();
+  }
+  ++compiled_;
+  const Program& program = made.program->program();
+  refuse_large(program, compiler_.source(), r.batch);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - started;
   log_.detail(cat("compiled: ", name_of(r.form), " of ", shapes_of(r.batch),
                   packing && packing->tokens ? cat(" as ", packing->tokens, " tokens") : "",
                   packing && packing->rows ? cat(", ", packing->rows, " rows of the loss") : "", ", ", graph->n_nodes(),
-                  " nodes, activations ", made->program().arena_bytes() >> 20, " MiB",
-                  trains && !recomputed_.empty() ? cat(" (", recomputed_, ")") : "", ", in ",
+                  " nodes, activations ", program.arena_bytes() >> 20, " MiB",
+                  trains(r.form) && !recomputed_.empty() ? cat(" (", recomputed_, ")") : "", ", in ",
                   std::llround(took.count()), " ms"));
-  slot = std::move(made);
-  return *slot;
+  return *programs_.add(key, std::move(made), bytes).program;
 }
 
 }  // namespace amp

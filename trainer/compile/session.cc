@@ -12,7 +12,7 @@ Session::Session(const SourceGraph& source, const SessionOptions& options)
       table_(source),
       arena_(source, table_, *options.device, options.float_type, options.decay_exclude, options.batchnorm_train),
       compiler_(source, table_, options, options.device->traits()),
-      programs_(compiler_, arena_, state_, options.log),
+      programs_(compiler_, arena_, state_, options.program_bytes, options.log),
       padding_(compiler_, programs_, state_, options.remove_padding, options.log),
       label_rows_([this](const GraphRequest& r, const Packing* packing) { return padding_.compose(r, packing); },
                   source, table_, options.skip_unlabeled, options.log) {

@@ -22,7 +22,8 @@ struct SessionOptions : GraphOptions {
   bool skip_unlabeled = true;  // after the last attention, compute only rows with a label (ops/passes/label_rows.h)
   DecayExclude decay_exclude = DecayExclude::bias_and_norm;
   uint64_t seed = 42;
-  Log log;  // receives the reason if padding is kept, and every compiled Program
+  int64_t program_bytes = 0;  // limit of the compiled Programs' host memory (ProgramCache::limit); 0: chosen
+  Log log;                    // receives the reason if padding is kept, and every compiled Program
 };
 
 class Session {
@@ -105,7 +106,7 @@ class Session {
 
   int64_t activation_bytes() const { return programs_.activation_bytes(); }
   const std::string& recomputed() const { return programs_.recomputed(); }
-  size_t programs() const { return programs_.size(); }
+  const ProgramCache& programs() const { return programs_; }
   std::string memory_text() const;  // for logs: "parameters 65.8 MiB, gradients 65.8 MiB, ..."
 
   // Returns whether a training micro-batch with this batch is computed without padding.

@@ -1,6 +1,10 @@
+// Finds equal constants by a hash of their bytes. Each shared tensor counts the graphs that have it, so that the
+// constants of removed Programs leave the memory.
 #include "trainer/compile/shared_constants.h"
 
+#include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace amp {
 
@@ -27,30 +31,68 @@ bool equal(const HostTensor& a, const HostTensor& b) {
          std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
 }
 
+HostTensor copy_of(const HostTensor& t) {
+  HostTensor out = HostTensor::empty(t.dtype(), t.dims());
+  std::memcpy(out.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
+  return out;
+}
+
 }  // namespace
 
-void SharedConstants::share(Graph& graph) {
-  constexpr int64_t kLarge = int64_t{64} << 10;
+// Returns the address of the shared tensor that equals t; null if there is none.
+const void* SharedConstants::same(uint64_t hash, const HostTensor& t) const {
+  const auto [first, last] = by_hash_.equal_range(hash);
+  for (auto it = first; it != last; ++it) {
+    if (equal(shared_.at(it->second).tensor, t)) return it->second;
+  }
+  return nullptr;
+}
+
+SharedConstants::Addresses SharedConstants::share(Graph& graph) {
+  constexpr int64_t kLeast = 1 << 10;
+  std::set<const void*> used;
   for (int32_t i = 0; i < graph.n_values(); ++i) {
     const Value& v = graph.value(ValueId{i});
-    if (v.kind != ValueKind::constant || !v.constant || v.constant.bytes() < kLarge) continue;
-    if (on_device_.count(v.constant.data())) continue;
-    const uint64_t h = hash_of(v.constant);
-    const auto [first, last] = by_hash_.equal_range(h);
-    auto same = first;
-    while (same != last && !equal(same->second, v.constant)) ++same;
-    if (same != last) {
-      graph.set_constant(ValueId{i}, same->second);
-    } else {
-      on_device_[v.constant.data()] = nullptr;
-      by_hash_.emplace(h, v.constant);
+    if (v.kind != ValueKind::constant || !v.constant || v.constant.bytes() < kLeast) continue;
+    const auto known_at = shared_.find(v.constant.data());
+    if (known_at != shared_.end() && known_at->second.tensor.bytes() != v.constant.bytes())
+      graph.set_constant(ValueId{i}, copy_of(v.constant));  // a view of a part: the device's copy has another size
+    const void* at = v.constant.data();
+    if (!shared_.count(at)) {
+      const uint64_t h = hash_of(v.constant);
+      if (const void* known = same(h, v.constant)) {
+        at = known;
+        graph.set_constant(ValueId{i}, shared_.at(known).tensor);
+      } else {
+        shared_.emplace(at, Shared{h, v.constant, 0});
+        by_hash_.emplace(h, at);
+        on_device_[at] = nullptr;
+        bytes_ += v.constant.bytes();
+      }
     }
+    used.insert(at);
+  }
+  for (const void* at : used) ++shared_.at(at).graphs;
+  return {used.begin(), used.end()};
+}
+
+void SharedConstants::release(const Addresses& addresses) {
+  for (const void* at : addresses) {
+    const auto it = shared_.find(at);
+    if (--it->second.graphs > 0) continue;
+    const auto [first, last] = by_hash_.equal_range(it->second.hash);
+    by_hash_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == at; }));
+    on_device_.erase(at);
+    bytes_ -= it->second.tensor.bytes();
+    shared_.erase(it);
   }
 }
 
 void SharedConstants::clear() {
+  shared_.clear();
   by_hash_.clear();
   on_device_.clear();
+  bytes_ = 0;
 }
 
 }  // namespace amp
