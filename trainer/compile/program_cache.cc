@@ -3,6 +3,8 @@
 
 #include "trainer/compile/program_cache.h"
 
+#include <malloc.h>
+
 #include <chrono>
 #include <cmath>
 
@@ -102,6 +104,7 @@ void ProgramCache::make_room(int64_t bytes, int64_t limit) {
     waited = true;
     constants_.release(e.constants);
   });
+  if (waited) malloc_trim(0);  // the removed Programs are many small blocks, which glibc would keep
 }
 
 std::shared_ptr<Graph> ProgramCache::build(const GraphRequest& r, const Kind& kind,
