@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Mutation testing: one-line faults of mutations.txt, and which of them the tests notice.
+"""Mutation testing: one-line faults of mutations.txt and held_out.txt, and which of them the tests notice.
 
     tests/mutation/mutate.py                  builds once with all mutations, and runs the tests of each
     tests/mutation/mutate.py --changed main   only files that changed since main, for at most 15 minutes
     tests/mutation/mutate.py --only 17        one mutation; again after a test was added
+    tests/mutation/mutate.py --list held_out  one of the lists
     tests/mutation/mutate.py --check          only: does every entry of the list still match its file?
 
 The sources are copied to --work, where each mutated line becomes a choice between both lines by the environment
@@ -146,8 +147,9 @@ def report(results, chosen, stale):
 
 def arguments_of(words):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--check", action="store_true", help="compare the list with the sources, build nothing")
-    p.add_argument("--only", type=int, nargs="+", metavar="N", help="these numbers of the list")
+    p.add_argument("--check", action="store_true", help="compare the lists with the sources, build nothing")
+    p.add_argument("--only", type=int, nargs="+", metavar="N", help="these numbers of the lists")
+    p.add_argument("--list", choices=mutations.LISTS, help="the entries of one list")
     p.add_argument("--changed", metavar="REV", help="mutations of files that changed since this commit")
     p.add_argument("--modules", nargs="+", metavar="MODULE", help="mutations of these folders")
     p.add_argument("--first_program", action="store_true", help="only the first test program of each: a lower bound")
@@ -163,6 +165,8 @@ def arguments_of(words):
 def selected(entries, a):
     if a.only:
         return [m for m in entries if m.number in a.only]
+    if a.list:
+        entries = [m for m in entries if m.list == a.list]
     if a.changed:
         changed = set(git("diff", "--name-only", "-z", a.changed))
         entries = [m for m in entries if m.file in changed]

@@ -1,4 +1,4 @@
-"""Reads mutations.txt. An entry is
+"""Reads the lists of mutations, mutations.txt and held_out.txt. An entry is
 
     file: programs
     - the original line, which must be in the file exactly once
@@ -6,12 +6,13 @@
     = why no test can notice it (only for equivalent mutations)
 
 Indentation does not count. `programs` are the test programs that should notice, without "test_", in the order in which
-they run. Entries are numbered from 1. A line that starts with # is a comment."""
+they run. Entries are numbered from 1, through both lists. A line that starts with # is a comment."""
 import dataclasses
 import pathlib
 
 import switch
 
+LISTS = ["mutations", "held_out"]
 MODULES = "base graph ops backend importer precision data models trainer run tools".split()
 
 
@@ -23,6 +24,7 @@ class Mutation:
     old: str
     new: str
     equivalent: str = ""  # the reason
+    list: str = ""        # its name
     line: int = 0         # in the file, from 1
     stale: str = ""       # the reason why the entry does not fit the file
 
@@ -30,14 +32,14 @@ class Mutation:
         return switch.choice(self.old, self.new, f"::amp_mutation::is({self.number})")
 
 
-def parse(text):
+def parse(text, name, first=1):
     out, head = [], None
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         mark, rest = line[0], line[1:].strip()
         if mark == "-" and head:
-            out.append(Mutation(len(out) + 1, head[0], head[1], rest, ""))
+            out.append(Mutation(first + len(out), head[0], head[1], rest, "", list=name))
         elif mark == "+" and out:
             out[-1].new = rest
         elif mark == "=" and out:
@@ -46,7 +48,7 @@ def parse(text):
             file, _, programs = line.partition(":")
             head = file.strip(), programs.split()
         else:
-            raise SystemExit(f"mutations.txt:{number}: cannot be read: {line}")
+            raise SystemExit(f"{name}.txt:{number}: cannot be read: {line}")
     return out
 
 
@@ -66,8 +68,11 @@ def locate(m, root):
         m.stale = str(e)
 
 
-def read(root, path=pathlib.Path(__file__).with_name("mutations.txt")):
-    entries = parse(path.read_text())
+def read(root):
+    entries = []
+    for name in LISTS:
+        text = pathlib.Path(__file__).with_name(f"{name}.txt").read_text()
+        entries += parse(text, name, first=len(entries) + 1)
     for m in entries:
         locate(m, root)
     taken = {}
