@@ -89,6 +89,20 @@ TEST_CASE("the allowance of a limited process grows with its requests") {
   for (int i = 0; i < 4; ++i) CHECK(p.ask("a", 2).text == "done");  // 0.2 s in all
 }
 
+TEST_CASE("the longest reply of a limited process grows with its request") {
+  ProcessLimits limits;
+  limits.reply = 10;
+  limits.reply_per_byte = 2;
+  const auto outcome = [&](size_t request, size_t reply) {
+    LimitedProcess p([=](std::string_view) { return std::string(reply, 'x'); }, limits);
+    return p.ask(std::string(request, 'a')).outcome;
+  };
+  CHECK(outcome(0, 10) == Outcome::answered);
+  CHECK(outcome(0, 11) == Outcome::reply);
+  CHECK(outcome(100, 210) == Outcome::answered);
+  CHECK(outcome(100, 211) == Outcome::reply);
+}
+
 TEST_CASE("a limited process holds no file or lock of its parent, and ignores requests to stop") {
   const test::TempDir dir;
   const std::string path = dir / "lock";

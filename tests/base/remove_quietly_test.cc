@@ -1,6 +1,9 @@
 // Removal of files and folders without memory.
 #include "base/remove_quietly.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 #include <fstream>
@@ -27,4 +30,26 @@ TEST_CASE("a folder is removed with its contents, and links are not followed") {
   remove_quietly((f / "kept/file").c_str());
   CHECK_FALSE(stdfs::exists(f / "kept/file"));
   remove_quietly((f / "missing").c_str());
+}
+
+TEST_CASE("a link that cannot be removed is not followed") {
+  const test::TempDir f;
+  stdfs::create_directories(f / "closed");
+  stdfs::create_directories(f / "kept");
+  std::ofstream(f / "kept/file") << "x";
+  stdfs::create_symlink(f / "kept", f / "closed/link");
+  stdfs::permissions(f.path, stdfs::perms(0755));
+  stdfs::permissions(f / "kept", stdfs::perms(0777));
+  stdfs::permissions(f / "closed", stdfs::perms(0555));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(1);  // root may change every folder
+    remove_quietly((f / "closed/link").c_str());
+    ::_exit(::access((f / "closed/link").c_str(), F_OK) == 0 ? 0 : 2);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(stdfs::exists(f / "kept/file"));
+  stdfs::permissions(f / "closed", stdfs::perms(0755));
 }

@@ -81,6 +81,23 @@ TEST_CASE("CSV errors name the line") {
   expect_error("E_DATA_COLUMN", "the file has: text, sentiment", [] { csv("text,sentiment\n1,2\n").column("zzz"); });
 }
 
+TEST_CASE("readers state the file and the line of each row that they leave out") {
+  const auto skipped = [](const std::string& reader, const std::string& bytes) {
+    const Table t = Table::parse(bytes, "t", reader_named(reader), {.most_skipped = 2});
+    CHECK(t.rows() == 2);
+    std::string out;
+    for (const SkippedRow& row : t.skipped()) {
+      out += row.file + ":" + std::to_string(row.line) + " ";
+      CHECK_THAT(row.reason, Catch::Matchers::StartsWith("t:" + std::to_string(row.line) + ":"));
+    }
+    return out;
+  };
+  CHECK(skipped("csv", "a,b\n1,2\n\n3\n4,5\n6\n") == "t:4 t:6 ");
+  CHECK(skipped("tsv", "a\tb\n1\t2\n3\n4\t5\n") == "t:3 ");
+  CHECK(skipped("jsonl", "{\"a\": 1}\n\n{\"a\" 2}\n{\"a\": 3}\n") == "t:3 ");
+  CHECK(skipped("lines", "first\n\n" + std::string(kMaxField + 1, 'x') + "\nlast\n") == "t:3 ");
+}
+
 TEST_CASE("text that is not UTF-8 is refused with line, column and bytes") {
   expect_error("E_DATA_UTF8", "t.csv:3:4: not UTF-8: bytes e9 2c 31 0a at offset 11",
                [] { csv("a,b\nx,1\ncaf\xe9,1\n"); });
