@@ -206,6 +206,8 @@ TEST_CASE("features go to inputs by name, kind and width", "[features]") {
                    {"a", DType::i32, Dims{-1, 1}},
                    {"c", DType::f32, Dims{-1}}},
                   0) == Names{"d: d", "b:0: b", "a: a", "c: c"});
+  CHECK(inputs_of({{"b:0", DType::i64, Dims{-1}}, {"a:0", DType::i64, Dims{-1}}, {"x", DType::f32, Dims{-1, 2}}}, 0) ==
+        Names{"b:0: b", "a:0: a", "x: c d"});
   CHECK(inputs_of({{"b", DType::i64, Dims{-1}}, {"rest", DType::i64, Dims{-1, 1}}, {"x", DType::f32, Dims{-1, 2}}},
                   0) == Names{"b: b", "rest: a", "x: c d"});
   const auto refused = [&](const std::string& id, const std::string& part, std::vector<InputSpec> inputs) {
