@@ -93,7 +93,7 @@ int64_t ProgramCache::limit() const {
   const int64_t wide = size_of(params_.type());
   const int64_t session =
       (params_.layout().size() + params_.layout().trained_size()) * wide + constants_.bytes() + activation_bytes();
-  return params_.device().traits().host_memory ? std::max(int64_t{24} << 20, session / 16)
+  return params_.device().traits().host_memory ? std::max(int64_t{128} << 20, session / 8)
                                                : std::max(int64_t{256} << 20, session / 4);
 }
 

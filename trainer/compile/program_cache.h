@@ -65,8 +65,9 @@ class ProgramCache {
     programs_.clear();
     constants_.clear();
   }
-  // Limit of bytes(). By default a sixteenth of the memory of parameters, gradients, constants and activations, and at
-  // least 24 MiB. On a GPU, whose steps take less time than compiling: a quarter, and at least 256 MiB. get() raises a
+  // Limit of bytes(). By default an eighth of the memory of parameters, gradients, constants and activations, and at
+  // least 128 MiB: compiling takes about a tenth of the time of a step, so small models should keep all lengths of
+  // their texts. On a GPU, whose steps take less time than compiling: a quarter, and at least 256 MiB. get() raises a
   // default limit to four times the bytes of the Program that it compiles.
   int64_t limit() const;
 
