@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/fs.h"
@@ -193,4 +194,26 @@ TEST_CASE("a signal that ends a save leaves no temporary folder, and a checkpoin
     CHECK(status == 140);
   }
   FAIL("there is no end of calls of fsync");
+}
+
+TEST_CASE("a search for a checkpoint goes on while another process replaces checkpoints") {
+  if (!Faults::available()) SKIP("sanitizers replace the same functions");
+  const TempDir t;
+  const std::string dir = t / "checkpoints";
+  SaveOptions one;
+  one.save_total_limit = 1;
+  save_checkpoint(dir, sample(1, 1), one);
+  int64_t step = 1;
+  bool busy = false;
+  const Faults faults([&](const FileCall& c) {  // each of the first reads finds that the checkpoint was replaced
+    if (c.name.ends_with("read") && c.path.ends_with("manifest.json") && step < 4 && !std::exchange(busy, true)) {
+      ++step;
+      save_checkpoint(dir, sample(step, static_cast<float>(step)), one);
+      busy = false;
+    }
+    return kPass;
+  });
+  const Latest found = find_latest(dir);
+  CHECK(found.path == checkpoint_path(dir, 4));
+  CHECK(value_of(found.checkpoint) == 4);
 }

@@ -282,7 +282,7 @@ bool is_checkpoint(const std::string& path) {
   }
 }
 
-Latest find_latest(const std::string& dir) {
+static Latest find_usable(const std::string& dir) {
   Latest out;
   const std::vector<int64_t> steps = list_checkpoints(dir);
   for (auto it = steps.rbegin(); it != steps.rend() && out.path.empty(); ++it) {
@@ -296,6 +296,17 @@ Latest find_latest(const std::string& dir) {
     }
   }
   return out;
+}
+
+// A run that saves at the same time renames and removes checkpoints, perhaps all that were listed. So if none can be
+// used, the search is repeated while the names change.
+Latest find_latest(const std::string& dir) {
+  constexpr int kTries = 50;
+  for (int tries = 1;; ++tries) {
+    const std::vector<std::string> names = list_dir(dir);
+    Latest out = find_usable(dir);
+    if (!out.path.empty() || tries == kTries || list_dir(dir) == names) return out;
+  }
 }
 
 void require_same(const std::map<std::string, std::string>& saved, const std::map<std::string, std::string>& now) {
