@@ -24,11 +24,14 @@ LONGEST = 12  # kills in a chain
 
 
 def run(campaign):
-    """Kills chains of runs, in all modes in turn, until enough kills have struck."""
+    """Kills chains of runs, in all modes in turn, until enough kills have struck. Every second chain is of the mode
+    Exchange, in which most signals strike at other moments than those that matter."""
     write_materials(campaign.folder)
-    modes = [kind(campaign) for kind in (Train, Exchange, Export, Replace, ShortEpochs, AutomaticSaves)]
-    for mode in modes:
+    exchange = Exchange(campaign)
+    others = [kind(campaign) for kind in (Train, Export, Replace, ShortEpochs, AutomaticSaves)]
+    for mode in (others[0], exchange, *others[1:]):
         mode.prepare()
+    modes = [mode for other in others for mode in (other, exchange)]
     chain, most = 0, max(1, min(LONGEST, campaign.count // len(modes)))
     while campaign.more():
         mode = modes[chain % len(modes)]
