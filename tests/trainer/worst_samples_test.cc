@@ -5,6 +5,8 @@
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
+#include "trainer/loop/evaluate.h"
+
 using namespace amp;
 
 namespace {
@@ -27,7 +29,11 @@ struct Judged {
     objective.losses.parts.resize(1);
     objective.losses.parts[0].kind = kind;
     objective.classes = std::move(classes);
-    worst.begin(objective, data);
+    begin();
+  }
+  void begin() {
+    worst.begin(objective.task, objective.losses.parts[0],
+                {objective.classes, data.answers(), objective.answers, objective.target});
   }
   void add(const Dims& shape, const std::vector<float>& outputs, const HostTensor& label,
            std::vector<int64_t> samples) {
@@ -57,7 +63,7 @@ TEST_CASE("the worst of classes are the wrong ones, by -log p of their labels") 
   j.add({1, 2}, {kNaN, 0}, ids({1}, {1}), {9});
   CHECK(j.worst.worst()[0].sample == 9);  // NaN is worse than any number
   CHECK(std::isinf(j.worst.worst()[0].error));
-  j.worst.begin(j.objective, j.data);
+  j.begin();
   CHECK(j.worst.worst().empty());
 }
 
@@ -143,7 +149,7 @@ TEST_CASE("the worst of texts are those of the largest mean loss, told by the to
   REQUIRE(here.worst.worst().size() == 2);
   CHECK(std::isinf(here.worst.worst()[0].error));
   CHECK(here.worst.worst()[1].error == Catch::Approx(loss_of(2) + 2));
-  here.worst.begin(here.objective, here.data);
+  here.begin();
   here.add({1, 2, 3}, std::vector<float>(6), ids({1, 2}, {kIgnoreIndex, 3}), {0});  // 3 is not an index of three tokens
   CHECK(here.worst.worst().empty());
 }
