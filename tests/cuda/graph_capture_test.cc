@@ -2,6 +2,7 @@
 #include "backend/cuda/graph_capture.h"
 
 #include <catch2/catch_all.hpp>
+#include <iostream>
 #include <sstream>
 #include <stdexcept>
 
