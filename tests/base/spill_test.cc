@@ -146,7 +146,9 @@ TEST_CASE("a mapped file that becomes shorter ends the process with the exit cod
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == static_cast<int>(Exit::data));
-  const auto line = nlohmann::json::parse(said.substr(said.find('\n') + 1));  // the last line of stderr
+  REQUIRE(said.ends_with('\n'));
+  const size_t last = said.rfind('\n', said.size() - 2) + 1;  // the last line of stderr
+  const auto line = nlohmann::json::parse(said.substr(last));
   CHECK(line["id"] == "E_DATA_FILE");
   CHECK(line["exit"] == WEXITSTATUS(status));
 }
