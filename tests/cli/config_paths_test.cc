@@ -1,4 +1,6 @@
 // Relative paths of a configuration file that is used from another folder than the one where they exist.
+#include "tools/cli/config_paths.h"
+
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <fstream>
@@ -18,7 +20,7 @@ void write_file(const std::string& path, const std::string& text) { std::ofstrea
 // Returns the error of the words as text.
 std::string missing(std::vector<std::string> words) {
   try {
-    parse(std::move(words));
+    cli::require_files_of_config(parse(std::move(words)));
   } catch (const Error& e) {
     CHECK(e.id() == "E_FILE_MISSING");
     return e.what();

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/cli_helper.h"
-#include "tests/support.h"
 #include "tools/cli/config.h"
 
 using namespace amp;
@@ -78,24 +77,7 @@ TEST_CASE("losses stand in a configuration as text, objects, or arrays of both",
   CHECK(train({}, {R"(ONNX_AMP_LOSS=[{"kind":"mse"}])"}).list("loss") == Strings{R"({"kind":"mse"})"});
 }
 
-// A current folder with empty files, because files that a configuration names must exist.
-class FolderOf {
- public:
-  explicit FolderOf(const Strings& names) {
-    std::filesystem::current_path(folder_.path);
-    for (const std::string& name : names) std::ofstream(name).close();
-  }
-  FolderOf(const FolderOf&) = delete;
-  FolderOf& operator=(const FolderOf&) = delete;
-  ~FolderOf() { std::filesystem::current_path(before_); }
-
- private:
-  test::TempDir folder_;
-  std::filesystem::path before_ = std::filesystem::current_path();
-};
-
 TEST_CASE("one .json word stands for all flags", "[cli]") {
-  const FolderOf here({"m.onnx", "t.csv"});
   const std::string plain = R"({"model": "m.onnx", "train": "t.csv", "lr": 0.5})";
   const TempFile file(plain);
   const std::string json = file.path + ".json";
@@ -125,7 +107,6 @@ TEST_CASE("a bad configuration file is refused with file, key and reason", "[cli
 }
 
 TEST_CASE("a configuration made for one verb serves another", "[cli]") {
-  const FolderOf here({"v.txt"});
   const TempFile file(R"({"lr": 1, "vocab": "v.txt", "train": "t.csv"})");
   const Options o = parse({"tokenize", "--config", file.path});
   CHECK(o.str("vocab") == "v.txt");
@@ -192,7 +173,6 @@ TEST_CASE("of two 16-bit types the stronger source decides, with a warning", "[c
 }
 
 TEST_CASE("the effective configuration reads back as the same options", "[cli]") {
-  const FolderOf here({"m.onnx", "t.csv", "v"});
   Options o = train({"--lr", "1e-4", "--freeze", "a", "--freeze", "b", "--max_loss_scale", "inf", "--delimiter", "tab",
                      "--warmup_steps", "0.1", "--inject_overflow", "1", "--val", "v", "--use_fp16"},
                     {"ONNX_AMP_SEED=7"});

@@ -80,7 +80,9 @@ std::vector<std::pair<fs::path, std::string>> other_folders(const std::string& c
 
 }  // namespace
 
-void require_files_of_config(const Options& opts, const std::string& config) {
+void require_files_of_config(const Options& opts) {
+  const std::string& config = opts.config;
+  if (config.empty()) return;
   for (const Flag& flag : flags()) {
     if (!flag.setting || flag.setting->resume != Resume::same_content || !has(flag.verbs, opts.verb)) continue;
     if (!opts.has(flag.name) || !opts.origin(flag.name).starts_with("configuration file ")) continue;

@@ -26,6 +26,7 @@ class Options {
   Verb verb;
   std::vector<std::string> positional;  // without the verb; the model is also flag "model"
   std::vector<std::string> warnings;    // printed by the caller
+  std::string config;                   // path of the configuration file; "" without one
   std::optional<Verb> help_topic;       // for verb help: the verb; nullopt: the overview
   bool help_all = false;
   std::string print;  // for verb help: the shell whose completions are printed, or "man" (completions.h)

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "tools/cli/compat.h"
 #include "tools/cli/config.h"
-#include "tools/cli/config_paths.h"
 #include "tools/cli/flag_text.h"
 #include "tools/cli/options.h"
 
@@ -239,7 +238,7 @@ Options parse_words(std::span<const std::string> words, const char* const* envp,
   for (const Assignment& a : environment) o.offer(a.flag->name, a.texts, a.source, a.origin);
   apply_command_line(o, split.assignments);
   take_positionals(o);
-  if (!config.empty()) require_files_of_config(o, config);
+  o.config = std::move(config);
   check_required(o);
   resolve(o);
   return o;

@@ -1,6 +1,7 @@
 // BoundedCache: a map whose entries have sizes. make_room() removes the least recently used entries.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
