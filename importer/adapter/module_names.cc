@@ -17,7 +17,7 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-// Components after the module's name: operators and the kinds of tensors.
+// True for a component that may follow the module's name: an operator or the kind of a tensor.
 bool is_tail(const std::string& c) {
   for (const char* start : {"MatMul", "Gemm", "FusedMatMul", "weight", "Conv"}) {
     if (c.starts_with(start)) return true;
@@ -25,7 +25,7 @@ bool is_tail(const std::string& c) {
   return one_of(c, {"qweight", "kernel", "base_layer", "linear", "output_0"});
 }
 
-// The role of a module that computes a part of a packed one; empty for others.
+// Returns the role of a module that computes a part of a packed module; empty for other modules.
 std::string part_role(const std::string& component) {
   static const std::map<std::string, std::string> roles = {
       {"q_proj", "q"}, {"k_proj", "k"}, {"v_proj", "v"}, {"gate_proj", "gate"}, {"up_proj", "up"}, {"query", "q"},
@@ -35,7 +35,7 @@ std::string part_role(const std::string& component) {
   return it == roles.end() ? std::string() : it->second;
 }
 
-// The parts of a packed module in the order of its rows; empty for others.
+// Returns the parts of a packed module in the order of its rows; empty for other modules.
 std::vector<std::string> packed_roles(const std::string& component) {
   if (one_of(component, {"qkv_proj", "qkv", "Wqkv", "query_key_value", "c_attn", "in_proj"})) return {"q", "k", "v"};
   if (one_of(component, {"gate_up_proj", "gate_up"})) return {"gate", "up"};
@@ -52,9 +52,9 @@ bool is_subsequence(const Path& a, size_t a_size, const Path& b, size_t b_size) 
 
 struct Fit {
   enum class Kind : uint8_t { none, piece, part, whole } kind = Kind::none;
-  size_t common = 0;   // components of the common ending
-  size_t missing = 0;  // components that one of the paths lacks
-  std::string role;    // piece, part
+  size_t common = 0;   // number of equal components at the end of both paths
+  size_t missing = 0;  // number of components that only one of the paths has
+  std::string role;    // the name of the part, for Kind::part and Kind::piece
   bool better(const Fit& o) const {
     if (kind != o.kind) return kind > o.kind;
     return common != o.common ? common > o.common : missing < o.missing;
@@ -62,7 +62,7 @@ struct Fit {
   bool equal(const Fit& o) const { return !better(o) && !o.better(*this); }
 };
 
-// Compares what precedes the last components.
+// Compares the components before the last ones.
 bool compare_paths(const Path& module, const Path& map, Fit& fit) {
   size_t a = module.size() - 1, b = map.size() - 1;
   fit.common = 1;

@@ -1,7 +1,7 @@
-// FlatBuffers by hand. A table begins with the signed distance back to its vtable; a vtable holds its own size, the
-// table's size and the position of each field in the table (0: absent). References are unsigned distances forward from
-// the place where they are stored. Vectors and strings are a 32-bit count and the elements. All numbers are
-// little-endian. https://flatbuffers.dev/internals
+// Reads and writes FlatBuffers without its library. A table begins with the signed distance back to its vtable; a
+// vtable holds its own size, the table's size and the position of each field in the table (0: absent). References are
+// unsigned distances forward from the place where they are stored. Vectors and strings are a 32-bit count and the
+// elements. All numbers are little-endian. https://flatbuffers.dev/internals
 #include "importer/adapter/onnx_adapter.h"
 
 #include <algorithm>
@@ -47,14 +47,14 @@ class FlatReader {
       malformed(cat(what, " at byte ", place, " is beyond the file's ", file_.size, " bytes"));
   }
 
-  // Returns the place that the reference at `place` names.
+  // Returns the place to which the reference at `place` leads.
   int64_t follow(int64_t place) const {
     const int64_t to = place + at<uint32_t>(place);
     require(to, 4, "a reference's target");
     return to;
   }
 
-  // Returns the place of the first element of the vector that the reference at `place` names; sets `count`.
+  // Returns the place of the first element of the vector to which the reference at `place` leads; sets `count`.
   int64_t vector(int64_t place, int64_t element_bytes, int64_t& count) const {
     const int64_t begin = follow(place);
     count = at<uint32_t>(begin);
@@ -125,7 +125,7 @@ DType read_type(int32_t code) {
   return type->type;
 }
 
-// Returns the payload as a view of the file, or as a copy if the file does not align it.
+// Returns the payload: a view of the file, or a copy if its position in the file is not aligned.
 template <class Take>
 HostTensor read_payload(const FlatReader& reader, int64_t reference, DType type, const Dims& dims,
                         const FileBytes& file, const Take& take) {
@@ -254,7 +254,8 @@ OnnxAdapter parse_onnx_adapter(const FileBytes& file) {
   out.model_version = root.number(2);
   int64_t count = 0, taken = 0;
   const int64_t first = reader.vector(root.reference(3, "parameters"), 4, count);
-  // Damaged references could share one long name or payload, whose copies would take more memory than the file.
+  // In a damaged file, several references may lead to one long name or payload. The copies would take more memory than
+  // the file.
   const auto take = [&](int64_t bytes) {
     if ((taken += bytes) > reader.size()) malformed("parameters share bytes");
   };

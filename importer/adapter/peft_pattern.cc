@@ -1,6 +1,7 @@
-// Regular expressions in rank_pattern and alpha_pattern: characters, ".", "\d", "\w", escaped characters, and the
-// quantifiers "*", "+" and "?". They are matched by the set of positions that are reachable, so a hostile expression
-// takes no more than its length times that of the name. The reference is PEFT's get_pattern_key().
+// Matches the regular expressions in rank_pattern and alpha_pattern. They consist of characters, ".", "\d", "\w",
+// escaped characters, and the quantifiers "*", "+" and "?". The matcher keeps the set of positions in the expression
+// that are reachable. So even a hostile expression takes time proportional to its length times the name's length. The
+// reference is PEFT's get_pattern_key().
 #include <cctype>
 #include <vector>
 
@@ -57,7 +58,7 @@ std::vector<Atom> atoms_of(const std::string& pattern, size_t from) {
     } else if (c == '.') {
       a.kind = Atom::Kind::any;
     } else if (c == '$' && i + 1 == pattern.size()) {
-      continue;  // PEFT adds its own
+      continue;  // PEFT appends a "$" itself
     } else if (std::string("()[]{}|^$").find(c) != std::string::npos) {
       not_read(pattern);
     } else {
@@ -85,7 +86,7 @@ bool matches_from(const std::vector<Atom>& atoms, const std::string& name, size_
       if (atoms[k].repeats) next[k] = 1;
     }
     reached = std::move(next);
-    // An atom that repeats is left after one repetition as well.
+    // After one repetition, the atom may also end.
     skip_optional();
   }
   return reached[atoms.size()] != 0;

@@ -48,7 +48,7 @@ OnnxAdapter slot_values(const std::vector<LoraAdapter>& adapters, const std::vec
     by_site[site].push_back(&a);
     most = std::max(most, ranks[site] += a.rank);
   }
-  // Slots that the file had may share one symbol for their ranks, and onnxruntime then requires equal ranks.
+  // Slots that the file already had may share one symbol for their ranks. onnxruntime then requires equal ranks.
   const bool equal = std::any_of(sites.begin(), sites.end(), [](const AdapterSite& s) { return s.in_file; });
   OnnxAdapter out;
   for (const AdapterSite& site : sites) {

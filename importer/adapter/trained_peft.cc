@@ -104,7 +104,7 @@ class PeftBuilder {
     return adapter;
   }
 
-  // The scales say which rule the options chose. For r = 1 both are the same.
+  // The scales show which scaling rule the options chose. For r = 1 the two rules are equal.
   bool rslora() const {
     return std::any_of(adapters_.begin(), adapters_.end(), [](const LoraAdapter& a) {
       return a.rank > 1 && std::abs(a.scale - a.alpha / std::sqrt(static_cast<double>(a.rank))) < 1e-9 * a.alpha;
@@ -185,8 +185,8 @@ class PeftBuilder {
             first.alpha * (rslora() ? std::sqrt(growth) : growth)};
   }
 
-  // Gives modules the names that they have in the folder that training began with, and its types where they hold the
-  // values exactly.
+  // Gives the modules the names that they had in the folder from which training began. Also restores the types of that
+  // folder if these represent the values exactly.
   static void take_names(const PeftAdapter& start, PeftAdapter& out) {
     std::vector<ModuleShape> theirs;
     std::vector<NamedMap> ours;
@@ -208,7 +208,8 @@ class PeftBuilder {
     return same_values(cast.cast(DType::f32), t) ? cast : t;
   }
 
-  // The last components of the modules' names if each layer of the model has all of them; else nothing.
+  // Returns the last components of the modules' names if each layer of the model has a module for each of them;
+  // otherwise an empty list.
   std::vector<std::string> common_targets(const std::vector<PeftModule>& modules) const {
     const auto layer_of = [](const std::string& name) {
       const std::vector<std::string> path = split(name, '.');

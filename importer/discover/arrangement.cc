@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMostElements = 4096;
 constexpr size_t kFewestRuns = 8, kLongestRun = 12;
 
-using Line = std::vector<int>;  // levels: 0 for zero, else the rank of the magnitude with the value's sign
+using Line = std::vector<int>;  // 0 for a zero; for other values the rank of the magnitude, with the value's sign
 
 // Returns the largest magnitude in a sample of the row. Dividing by it removes the per-row scale of a quantizer.
 // Returns 1 for short rows (coordinates, 3x3 kernels), which have no per-row scale.
@@ -39,7 +39,7 @@ double row_scale(const TensorValues& v, int64_t row, int64_t length) {
 std::vector<Line> lines_of(const TensorValues& v, int64_t count, int64_t length, int64_t between, int64_t step) {
   const int64_t most = std::max<int64_t>(1, kMostElements / length), skip = std::max<int64_t>(1, count / most);
   const int64_t used = std::min(length, kMostElements);
-  std::vector<double> scales;  // if the lines are columns: the scale of each row
+  std::vector<double> scales;  // scales of the rows, used if the lines are columns
   for (int64_t i = 0; i < used && step > 1; ++i) scales.push_back(row_scale(v, i, step));
   std::vector<std::vector<double>> taken;
   std::vector<double> magnitudes;
@@ -140,10 +140,10 @@ bool compute_arranged(const TensorValues& v) {
 }
 
 struct Stored {
-  HostTensor tensor;  // keeps the address in use
+  HostTensor tensor;  // keeps the tensor alive, so that its address is not reused
   bool arranged;
 };
-// By address and shape; nullopt if no StoredArrangements exists.
+// Keys are address and shape; nullopt if no StoredArrangements exists.
 thread_local std::optional<std::map<std::pair<const void*, Dims>, Stored>> stored_arrangements;
 
 }  // namespace

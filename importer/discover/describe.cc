@@ -23,7 +23,7 @@ bool floating(const SourceValue& v) {
   return kept && v.data && is_float(v.data.dtype());
 }
 
-// Returns the verdict of value i; an empty verdict for values that surgery added, which have none.
+// Returns the verdict of value i; an empty verdict for values that surgery added.
 const Verdict& verdict_of(const std::vector<Verdict>& verdicts, size_t i) {
   static const Verdict none;
   return i < verdicts.size() ? verdicts[i] : none;

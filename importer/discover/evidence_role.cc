@@ -122,7 +122,7 @@ double PositionEvidence::fourier_features(int v) const {
       cosine = cosine || n.op == "Cos";
       sine = sine || n.op == "Sin";
       const bool multiplies = one_of(n.op, {"MatMul", "Gemm"});
-      if (multiplies && product) continue;  // a later layer
+      if (multiplies && product) continue;  // this product belongs to a later layer
       if (!multiplies && !rearranges(n, input) && !one_of(n.op, {"Add", "Mul"})) continue;
       if (one_of(n.op, {"Add", "Mul"}) &&
           !std::any_of(n.inputs.begin(), n.inputs.end(), [&](int i) { return i != at && constant(i); }))
@@ -161,8 +161,8 @@ bool PositionEvidence::random_phase(int v) const {
 }
 
 // Detects the center in center + psi * (x - center), the truncation of a latent code. The center is not trained,
-// because its gradient nearly cancels. Layers that undo their own change are not detected, because they add first and
-// subtract later.
+// because its gradient nearly cancels. Some layers first add a vector and subtract it again later; because of this
+// order they are not detected.
 bool PositionEvidence::lerp_center(int v) const {
   if (wide_dims(value(v).data) > 1) return false;
   int subtracted = -1, added = -1;
@@ -234,8 +234,8 @@ bool PositionEvidence::whitening_mean(int v, const std::vector<Use>& uses) const
          });
 }
 
-// Detects a mean or deviation that standardizes a graph input and is applied again later, as in (input - mean) /
-// deviation and y * deviation + mean.
+// Detects a mean or deviation that is used twice: to standardize a graph input, as in (input - mean) / deviation, and
+// to undo this later, as in y * deviation + mean.
 bool PositionEvidence::scaler(int v, const std::vector<Use>& uses) const {
   const HostTensor& data = value(v).data;
   if (wide_dims(data) > 1) return false;
@@ -252,7 +252,7 @@ bool PositionEvidence::scaler(int v, const std::vector<Use>& uses) const {
 }
 
 // True for a or b in x * a + b, which an exporter writes for a BatchNormalization of a graph input x. The caller checks
-// that x is a graph input. The vectors must not be short decimals. Scalers subtract and divide instead.
+// that x is a graph input. Short decimals are excluded. Scalers have another form: they subtract and divide.
 bool PositionEvidence::input_norm(const Use& u, const HostTensor& data) const {
   if (u.graph != &g_ || data.numel() < 2 || wide_dims(data) != 1 || printed_decimals(data)) return false;
   const auto affine = [&](const SourceNode& n, const char* op) {
@@ -269,8 +269,8 @@ bool PositionEvidence::input_norm(const Use& u, const HostTensor& data) const {
          });
 }
 
-// True for a product with data and without a bias that a larger module computes itself, not one of its layers. A
-// product that is a graph output is excluded, because it is a head.
+// True for a product of data and a tensor, without a bias, that belongs to a larger module and not to one of the
+// module's layers. A product that is a graph output is excluded, because it is a head.
 bool PositionEvidence::raw_product(const Use& u) const {
   const SourceNode& n = u.at();
   if (u.graph != &g_ || u.site_input > 1 || !one_of(n.op, {"MatMul", "Gemm", "Conv", "ConvTranspose"})) return false;
@@ -279,9 +279,9 @@ bool PositionEvidence::raw_product(const Use& u) const {
   return std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) == g_.outputs.end();
 }
 
-// Returns the evidence against a tensor that a larger module reads itself, not one of its layers; 0 if there is none.
+// Returns the evidence against a tensor that a larger module, and not one of its layers, reads; 0 if there is none.
 // Such a tensor is a parameter or a buffer of the module, and parameters usually have other evidence from their names.
-// If many of the file's weights are read in this way, it is the author's style and not evidence.
+// If many of the file's weights are read in this way, this is the author's style and not evidence.
 double PositionEvidence::outside_of_layers(int v, const Use& u, Naming naming) const {
   const bool folded = naming == Naming::folded;
   if ((naming != Naming::module && !folded) || raw_is_usual_ || !reached_[static_cast<size_t>(v)]) return 0;
@@ -304,7 +304,7 @@ bool PositionEvidence::fixed_product(int v, const std::vector<Use>& uses) const 
   });
 }
 
-// True for a table that is compared with data by arithmetic, and from which the best-matching row is then looked up.
+// True for a table that arithmetic compares with data, and from which the graph then looks up the best-matching row.
 bool PositionEvidence::codebook(int v) const {
   bool looked_up = false, compared = false;
   for (const Use& u : uses(v)) {

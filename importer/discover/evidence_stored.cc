@@ -73,7 +73,7 @@ bool PositionEvidence::rounded_copy(int v) const {
 }
 
 // True for v in Concat(v, tokens) + positions: a class or prompt token [.., n, H], which may still be zeros. An initial
-// state of zeros is also concatenated with data, but no position table is added to it.
+// state of zeros is also concatenated with data, but the graph adds no position table to the result.
 bool PositionEvidence::joined_token(int v) const {
   const Dims& own = value(v).data.dims();
   if (own.size() < 2 || own.back() < 2) return false;

@@ -83,8 +83,8 @@ bool few_magnitudes(const std::vector<double>& values) {
   return nonzero >= 4 && distinct * 10 <= nonzero * 7;
 }
 
-// True for values that look like weights rounded to few levels or to 16 bits: mostly non-zero, with repeated magnitudes
-// in no regular order.
+// True for values that look like weights rounded to few levels or to 16 bits: most are not zero, and magnitudes repeat,
+// but in no regular order.
 bool few_levels_without_order(const TensorValues& v, const std::vector<double>& values) {
   if (v.size() < kFewestArranged) return false;
   const auto zeros = std::count(values.begin(), values.end(), 0.0);
@@ -153,7 +153,7 @@ bool predictable(const Lines& lines, int64_t line) {
   while (first < n && lines.at(line, first) == 0) ++first;
   while (n > first && lines.at(line, n - 1) == 0) --n;
   n = std::min(n - first, kMost);
-  if (n == 0) return true;  // a line of zeros is compatible with any recurrence
+  if (n == 0) return true;  // a line of zeros fits any recurrence
   if (n < 12) return false;
   const auto x = [&](int64_t i) { return lines.at(line, first + i); };
   const int p = static_cast<int>(std::min<int64_t>(kOrder, n / 4));
@@ -228,7 +228,7 @@ bool round_decimals(const std::vector<double>& values, int digits) {
   });
 }
 
-// As round_decimals(), with as many digits as the values need. Also requires that random values would pass with a
+// Like round_decimals(), but with as many digits as the values need. Also requires that random values would pass with a
 // probability below 1e-9.
 bool typed_decimals(const std::vector<double>& values) {
   for (int digits = 0; digits <= 7; ++digits) {

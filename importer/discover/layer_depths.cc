@@ -21,8 +21,8 @@ using Key = std::pair<int64_t, int64_t>;  // stage (or layer) and block; block i
 struct Stack {
   std::string name;
   std::vector<Key> layers;     // layers of the stack, from first to last
-  std::vector<int> highest;    // per value: the last layer that it depends on; -1: none
-  std::vector<char> upstream;  // per value: a layer depends on it
+  std::vector<int> highest;    // indexed by value: the last layer that it depends on; -1: none
+  std::vector<char> upstream;  // indexed by value: 1 if a layer depends on it
 
   int size() const { return static_cast<int>(layers.size()); }
   int index(const Key& k) const {
@@ -176,8 +176,8 @@ class Depths {
 
   int depth_outside(int v) const {
     const std::vector<int> nodes = entries(v);
-    int after = 0, before = 0;   // depth after (before) a stack; 0 if the parameter is not after (before) any
-    const Stack* end = nullptr;  // the stack after whose last layer the parameter is used
+    int after = 0, before = 0;   // depth after (before) a stack; 0 if the parameter is not there
+    const Stack* end = nullptr;  // the parameter is used after the last layer of this stack
     for (const Stack& s : stacks_) {
       const int l = level(s, nodes);
       if (l >= 0 && (after == 0 || s.size() - l < after)) {
@@ -190,8 +190,8 @@ class Depths {
     return after > 1 || before > 0 || normalizes(v, *end) ? after : 0;
   }
 
-  // True if the parameter's name shows that it normalizes the result of the stack. "vit.layernorm.weight" normalizes
-  // "vit.encoder.layer"; "head.norm.weight" and "fc_norm.weight" normalize no stack.
+  // True if the parameter's name shows that it normalizes the result of the stack. For example, "vit.layernorm.weight"
+  // normalizes "vit.encoder.layer", but "head.norm.weight" and "fc_norm.weight" do not normalize a stack.
   bool normalizes(int v, const Stack& s) const {
     static const std::regex norm("(norm|ln|layer_?norm|rms_?norm|final_(layer_?)?norm|post_layer_?norm)[^.]*",
                                  std::regex::icase);

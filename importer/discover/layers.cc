@@ -97,7 +97,7 @@ static bool short_number(const std::string& s) {
   return !s.empty() && s.size() <= 6 && s.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Returns the components of a module path. A scope repeats the name of a module list before each member
+// Returns the components of a module path. Some exporters repeat the name of a module list before each member
 // ("blocks/blocks.0"); the repetition is dropped.
 static std::vector<std::string> components_of(const std::string& name) {
   std::vector<std::string> out;
@@ -192,7 +192,7 @@ std::vector<std::string> freeze_layers(SourceGraph& g, int64_t count, const std:
   std::vector<std::string> lines;
   const FirstLayers layers_at = first_layers(stacks, count, lines);
   std::set<int> chosen;
-  std::vector<int> reached;  // outputs of the frozen layers (with count 0: of the first layers)
+  std::vector<int> reached;  // outputs of the frozen layers; if count is 0, outputs of the first layers
   for (const auto& [p, l] : layers) {
     const bool frozen = layers_at.frozen.count({l.stack, l.number}) != 0;
     if (frozen) chosen.insert(p);

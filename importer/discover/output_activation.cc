@@ -25,8 +25,8 @@ bool over_classes(const SourceGraph& g, const SourceNode& n) {
                                        : -1;
   if (rank < 0) return false;
   if (axis == rank - 1) return true;
-  // Axis 1 of [B, C, ...] holds the classes only since opset 13. Before, Softmax flattened all dims from the axis on
-  // into one.
+  // For [B, C, ...], axis 1 separates the classes only since opset 13. Before, Softmax flattened all dims from the axis
+  // on into one dim.
   return n.version >= 13 && (axis == 1 || axis == 1 - rank);
 }
 

@@ -81,7 +81,7 @@ struct Ending {
 
 class EndingFinder {
  public:
-  // active: marks values that depend on an input and on a weight, other than through a shape.
+  // active: marks the values that depend on both an input and a weight. Dependence through a shape does not count.
   EndingFinder(const SourceGraph& g, const std::vector<char>& active) : g_(g), active_(active) {}
 
   Ending find(int v) {
@@ -171,7 +171,7 @@ class EndingFinder {
   const std::vector<char>& active_;
 };
 
-// Marks values that both a graph input and a parameter reach other than through a shape.
+// Marks the values that depend on both a graph input and a parameter. Dependence through a shape does not count.
 std::vector<char> active_values(const SourceGraph& g) {
   constexpr char kFed = 1, kWeighted = 2;
   std::vector<char> reached(g.values.size());

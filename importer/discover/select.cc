@@ -43,7 +43,7 @@ bool more_than_two_values(const T* p, int64_t n) {
 }
 
 template <class T>
-// a is rows x columns, b is columns x rows.
+// True if b is the transpose of a, where a has the dims rows x columns and b has columns x rows.
 bool transposed_equal(const T* a, const T* b, int64_t rows, int64_t columns) {
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
@@ -90,9 +90,9 @@ std::vector<std::string> beginning_alike(const std::string& glob, std::vector<st
   return {};
 }
 
-// Returns the module's path as weight names write it. The scopes of nodes may start with a wrapper that weight names
-// lack ("model.bert" and "bert"), so up to two leading components are dropped until the module holds a parameter.
-// Returns the path unchanged if none does.
+// Returns the module's path in the form of weight names. The scopes of nodes may start with a wrapper that weight names
+// lack ("model.bert" and "bert"). So up to two leading components are dropped until a parameter belongs to the module.
+// Returns the path unchanged if this does not succeed.
 std::string as_weights_are_named(const SourceGraph& g, const std::string& module) {
   std::string path = module;
   for (int dropped = 0; dropped <= 2; ++dropped) {

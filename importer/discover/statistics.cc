@@ -49,7 +49,7 @@ class Statistics {
     state(v, what);
   }
 
-  // True if this input of this module is the only use of v.
+  // True if v is read only as this input of this module.
   bool alone(const std::vector<int>& module, int v) const {
     return std::find(g_.outputs.begin(), g_.outputs.end(), v) == g_.outputs.end() &&
            // Both lists are in ascending order. A node that reads v twice occurs twice in consumers_, so the lists then

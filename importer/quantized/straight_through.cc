@@ -38,7 +38,7 @@ class Finder {
 
  private:
   SourceNode& node(int n) { return g_.nodes[static_cast<size_t>(n)]; }
-  // Returns the value that the Identity nodes before v copy, or v. Exporters drop detach() or write it as Identity.
+  // Returns the value that is copied to v by Identity nodes, or v. Exporters drop detach() or write it as Identity.
   int same(int v) const {
     while (v >= 0 && g_.value(v).producer >= 0) {
       const SourceNode& n = g_.nodes[static_cast<size_t>(g_.value(v).producer)];
@@ -124,7 +124,7 @@ class Finder {
   std::vector<std::string> found_;
 };
 
-// Returns the value from which nodes that rearrange or cast a scale compute v.
+// Returns the value from which v is computed by nodes that rearrange or cast a scale.
 int scale_source(const SourceGraph& g, int v) {
   for (int steps = 0; v >= 0 && steps < 8; ++steps) {
     const int p = g.value(v).producer;
@@ -150,7 +150,7 @@ bool is_dynamic(const SourceGraph& g, int v) {
 
 constexpr int64_t kLargeWeight = 64;
 
-// True for values that are trained, or would be if a gradient reached them.
+// True for values that are trained or that would be trained if a gradient reached them.
 bool is_weight(const SourceGraph& g, int v, const std::vector<std::vector<int>>& consumers) {
   const SourceValue& x = g.value(v);
   if (x.kind == SourceKind::parameter) return x.trainable;
@@ -209,8 +209,8 @@ void find_dynamic_scales(SourceGraph& g) {
 std::vector<std::string> gradient_stops(const SourceGraph& g) {
   const std::vector<std::vector<int>> consumers = g.consumers();
   const std::vector<char> live = live_nodes(g);
-  std::vector<char> reached(g.values.size(), 0);  // per value: a gradient reaches it
-  // Per value: it is a graph output or is rearranged into one. A gradient starts before an ArgMax that ends the graph.
+  std::vector<char> reached(g.values.size(), 0);  // indexed by value: 1 if a gradient reaches it
+  // 1 for a value that is a graph output or is rearranged into one. A gradient starts before a final ArgMax.
   std::vector<char> end(g.values.size(), 0);
   for (const int o : g.outputs) reached[static_cast<size_t>(o)] = end[static_cast<size_t>(o)] = 1;
   // Search backward from the outputs along inputs that pass gradients.

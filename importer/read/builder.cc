@@ -170,7 +170,7 @@ int SourceBuilder::add_constant(Scope& scope, const std::string& name, HostTenso
   const bool main = scope.graph == top_.graph;
   const auto slot = slots_.find(place);
   if (main && slot != slots_.end()) {
-    // The constants of a function that is called twice remain one weight.
+    // If a function is called twice, a constant of the function remains one weight.
     if (const auto it = by_slot_.find(slot->second); it != by_slot_.end()) return scope.values[name] = it->second;
   }
   if (!main && slot != slots_.end() && data && is_float(data.dtype()) && scope.standard.empty())

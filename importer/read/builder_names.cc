@@ -94,7 +94,7 @@ Attrs SourceBuilder::convert(Scope& scope, const AttrTable& table) {
       case A::UNDEFINED:
         fail(Exit::model, "E_ATTR", cat("attribute '", printable(name), "' has no type"));
       default:
-        break;  // type_proto, sparse_tensor, lists of tensors or graphs: no supported operator uses them
+        break;  // type_proto, sparse_tensor, lists of tensors or of graphs: supported operators do not use them
     }
   }
   return out;

@@ -1,7 +1,7 @@
-// Distinguishes messages by field numbers and the first nested fields, because the ONNX parser accepts some of them as
-// a model without a graph. Sources: Core ML's Model.proto, TensorFlow's saved_model.proto, meta_graph.proto,
-// graph.proto and node_def.proto, caffe.proto, PaddlePaddle's framework.proto. Only the head of a file is read, so the
-// last field that is seen may be cut off.
+// Recognizes other formats by field numbers and the first nested fields, because the ONNX parser accepts some of them
+// as a model without a graph. Sources: Core ML's Model.proto, TensorFlow's saved_model.proto, meta_graph.proto,
+// graph.proto and node_def.proto, caffe.proto, PaddlePaddle's framework.proto. Only the beginning of a file is read, so
+// the last field may be incomplete.
 #include "importer/read/foreign_protobuf.h"
 
 #include <algorithm>
@@ -69,8 +69,9 @@ bool is_identifier(std::string_view s) {
   return !s.empty() && std::all_of(s.begin(), s.end(), one);
 }
 
-// Messages that begin like an ONNX model: a number, then bytes. SavedModel's are a MetaGraphDef, which begins with a
-// MetaInfoDef (tags = 4, version = 5); Core ML's are a ModelDescription, which begins with a feature (name, type = 3).
+// Recognizes messages that begin like an ONNX model: a number, then bytes. In a SavedModel the bytes are a
+// MetaGraphDef, which begins with a MetaInfoDef (tags = 4, version = 5). In a Core ML model they are a
+// ModelDescription, which begins with a feature (name, type = 3).
 std::optional<ForeignFile> of_versioned(const std::vector<Field>& fields) {
   const ForeignFile core_ml{"a Core ML model", "export the model that it was made from to ONNX", true};
   const ForeignFile saved_model{"TensorFlow's saved_model.pb",
@@ -93,7 +94,7 @@ std::optional<ForeignFile> of_versioned(const std::vector<Field>& fields) {
   return std::nullopt;
 }
 
-// Messages that begin with bytes, which no ONNX model does.
+// Recognizes messages that begin with bytes, as ONNX models do not.
 std::optional<ForeignFile> of_unversioned(const std::vector<Field>& fields) {
   using namespace std::string_view_literals;
   const std::string_view begin = fields[0].payload;
@@ -108,7 +109,7 @@ std::optional<ForeignFile> of_unversioned(const std::vector<Field>& fields) {
                        "`python -m tf2onnx.convert --graphdef FILE --inputs NAME:0 --outputs NAME:0 --output "
                        "model.onnx` converts it",
                        true};
-  if (is_text(begin) && (find(fields, 100, kBytes) || find(fields, 2, kBytes)))  // layers of either version
+  if (is_text(begin) && (find(fields, 100, kBytes) || find(fields, 2, kBytes)))  // layers of the old or new format
     return ForeignFile{"a Caffe model", "export the model with its weights to ONNX", true};
   return std::nullopt;
 }

@@ -115,7 +115,7 @@ const onnx::FunctionProto* SourceBuilder::standard_body(Scope& scope, const onnx
       const bool given = static_cast<int>(i) < node.input_size() && !node.input(static_cast<int>(i)).empty();
       if (schema->inputs()[i].GetOption() == onnx::OpSchema::Single && !given) return nullptr;
     }
-    // The builder reads resolved attributes from the node, so it gets a copy with them.
+    // The builder reads resolved attributes from the node, so it receives a copy of the node with resolved attributes.
     onnx::NodeProto resolved = node;
     resolved.clear_attribute();
     for (const auto& [name, a] : attrs) {

@@ -1,6 +1,6 @@
-// SourceBuilder: inlines function calls and branches into the surrounding graph. A call gets a separate Scope, in which
-// the function's outputs become values of the caller (Scope::bound). Recursion and depth of calls are limited, because
-// the file may be hostile.
+// SourceBuilder: inlines function calls and branches into the surrounding graph. Each call gets a separate Scope, in
+// which the function's outputs become values of the caller (Scope::bound). Recursion and depth of calls are limited,
+// because the file may be hostile.
 #include <algorithm>
 
 #include "base/error.h"

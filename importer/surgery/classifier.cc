@@ -50,8 +50,8 @@ class ClassifierFinder {
   }
   size_t uses(int v) const { return consumers_[static_cast<size_t>(v)].size(); }
 
-  // Returns the untied parameter from which a chain of Identity, Cast and 2-D Transpose computes v; -1 if there is none
-  // or if other nodes read a value of the chain. A Transpose flips `axis`.
+  // Returns the untied parameter from which v is computed by a chain of Identity, Cast and 2-D Transpose. Returns -1 if
+  // there is no such chain or if other nodes read a value of the chain. A Transpose flips `axis`.
   int parameter(int v, int64_t& axis) const {
     while (v >= 0 && uses(v) == 1) {
       const SourceValue& x = g_.values[static_cast<size_t>(v)];
@@ -134,7 +134,7 @@ std::vector<std::string> resize_classifier(SourceGraph& g, const Classifier& c, 
     if (classes.value == c.labels) {
       classes.value = labels;
     } else if (classes.value >= 0) {
-      x.rank_known = false;  // for other values the new shape is unknown; no declared shape is better than a wrong one
+      x.rank_known = false;  // the new shape of other values is unknown, and a declared shape could be wrong
     }
   }
   return lines;

@@ -1,5 +1,5 @@
-// Reads the weight of a product as a dense tensor. Quantized weights are dequantized by binding the nodes that do it in
-// the model (graph/bind.h), so that their formats are described once, in ops/.
+// Reads the weight of a product as a dense tensor. A quantized weight is dequantized by binding the model's own nodes
+// for this (graph/bind.h), so that only ops/ describes the formats.
 #include <algorithm>
 
 #include "graph/bind.h"
@@ -14,7 +14,7 @@ HostTensor oriented(const HostTensor& t, bool transposed) {
   return transposed ? transposed_matrix(x) : x;
 }
 
-// Binds a packed product alone, to one row of input, and returns the constant that its MatMul reads.
+// Binds only the packed product, to one row of input, and returns the constant that its MatMul reads.
 HostTensor unpacked_weight(const SourceGraph& g, const SourceNode& n, const Evaluator& evaluate) {
   SourceGraph one;
   one.opsets = g.opsets;

@@ -1,5 +1,5 @@
 // Names decide only for cache_position and use_cache_branch, which Transformers and Optimum define. A cache of integers
-// is found by what reads it, as other caches are (pasts.cc).
+// is recognized by the nodes that read it, as other caches are (pasts.cc).
 #include "importer/surgery/inference_inputs.h"
 
 #include <algorithm>
@@ -41,7 +41,8 @@ class PositionCounter {
   }
 
  private:
-  // Returns the dimension of token ids: the one with this symbol, else that of the ids that index a table.
+  // Returns the dimension that counts token ids: the dimension with this symbol, else that of the ids that index a
+  // table.
   Extent length_of(const std::string& symbol) const {
     std::set<int> indices;
     for (const SourceNode& n : g_.nodes) {
@@ -81,7 +82,7 @@ class PositionCounter {
     nodes_.push_back(std::move(n));
   }
 
-  // Lets the value be Range(0, Shape(input)[axis], 1) instead of an input.
+  // Replaces an input by the computed value Range(0, Shape(input)[axis], 1).
   void count(int v, Extent length) {
     const DType t = g_.value(v).dtype;
     const std::string name = g_.value(v).name;

@@ -25,8 +25,8 @@ HostTensor with_lengths(const HostTensor& w, bool transposed, const HostTensor& 
   return out;
 }
 
-// Returns w with one adapter added. A convolution stores A [r, channels, kernel...], B [out, r, 1...] and its weight
-// [out, channels, kernel...] transposed, compared with a matrix product.
+// Returns w with one adapter added. Compared with a matrix product, a convolution stores its tensors transposed: A as
+// [r, channels, kernel...], B as [out, r, 1...] and the weight as [out, channels, kernel...].
 HostTensor adapted(const HostTensor& w, const LoraAdapter& l, const std::map<int, HostTensor>& values) {
   HostTensor a = values.at(l.a), b = values.at(l.b);
   if (l.kind == MapKind::convolution) {
@@ -66,7 +66,8 @@ std::vector<TrainedTensor> merge_lora(const SourceGraph& g, const std::vector<Lo
     if (!l.merged) continue;
     const auto before = merged.find(l.weight);
     merged[l.weight] = adapted(before == merged.end() ? unmerged(l.weight) : before->second, l, base);
-    // The merged weight differs from the tensors that were tied to it during training, so they are written separately.
+    // After merging, the weight differs from the tensors that were tied to it during training. So these are written
+    // separately.
     for (size_t v = 0; v < g.values.size(); ++v) {
       if (g.values[v].kind == SourceKind::parameter && g.values[v].tied_to == l.weight)
         set(static_cast<int>(v), unmerged(static_cast<int>(v)));

@@ -26,7 +26,7 @@ int past_axis(const SourceNode& n, size_t i) {
   return n.op == "Attention" && i == 4 ? 3 : -1;
 }
 
-// Returns the output that continues the past in input i; -1 if the node does not compute it.
+// Returns the output that contains input i followed by the new positions; -1 if the node has no such output.
 int present_of(const SourceNode& n, size_t i) {
   const bool one = n.domain == "com.microsoft" && n.op == "Attention";  // keys and values in one tensor
   const bool value = n.op == "MultiHeadAttention" ? i == 7 : n.domain.empty() ? i == 5 : i == 4;
@@ -39,8 +39,8 @@ bool is_rearrangement(const SourceNode& n, size_t input) {
          one_of(n.op, {"Identity", "Cast", "Reshape", "Transpose", "Squeeze", "Unsqueeze"});
 }
 
-// True if the node reads only the length of the whole sequence and of its parts, which causal attention without a past
-// does not need.
+// True if the node reads only the lengths of the sequence and of its parts. Causal attention without a past does not
+// need them.
 bool ignores(const SourceNode& n, size_t input) {
   return n.domain == "com.microsoft" && n.op == "GroupQueryAttention" && (input == 5 || input == 6) &&
          n.attrs.i("causal", 1) != 0;
@@ -58,7 +58,7 @@ std::optional<double> fixed_number(const std::string& name) {
   return std::nullopt;
 }
 
-// The names as `A, B, ... (N)`.
+// Formats names as `A, B, ... (N)`, where N is their number.
 std::string some(const std::vector<std::string>& names) {
   constexpr size_t kShown = 2;
   std::vector<std::string> shown;
@@ -87,7 +87,7 @@ class EmptyPasts {
   }
 
  private:
-  // How the graph uses an input: nodes that read it as a past, and the dimension of positions.
+  // How the graph uses an input: the nodes that read it as a past, and its dimension of positions.
   struct Past {
     int axis = -1;
     bool only_attention = true;  // no Concat reads it
@@ -112,7 +112,7 @@ class EmptyPasts {
     return false;
   }
 
-  // Adds the use of `v`, which is the input itself. Returns false if it is not a use of a past.
+  // Adds the use of `v`, which is the input itself. Returns false if the node uses v as something other than a past.
   bool add_use(int v, const SourceNode& n, Past& p) const {
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       if (n.inputs[i] != v) continue;
@@ -152,7 +152,7 @@ class EmptyPasts {
     return p;
   }
 
-  // Returns the declared size of this dimension in values that are alike; -1 if none declares it.
+  // Returns the size that values with the same shape declare for this dimension; -1 if they declare no size.
   int64_t size_in(const std::vector<int>& alike, size_t dim) const {
     for (const int v : alike) {
       if (v < 0 || !g_.value(v).rank_known || dim >= g_.value(v).dims.size()) continue;
@@ -161,7 +161,8 @@ class EmptyPasts {
     return -1;
   }
 
-  // Returns the dims of the constant: 0 positions, 1 for an open first dimension. Empty if another size is unknown.
+  // Returns the dims of an empty past: 0 positions, and 1 if the first dimension is open. Returns nothing if another
+  // size is unknown.
   std::optional<Dims> dims_of(const SourceValue& x, const Past& p) const {
     Dims out;
     for (size_t i = 0; i < x.dims.size(); ++i) {
@@ -213,7 +214,7 @@ class EmptyPasts {
     if (unread)
       add_length(v);
     else
-      usable_ &= keeps_logits(x.name);  // other inputs have another value if there is a cache
+      usable_ &= keeps_logits(x.name);  // with a cache, the other inputs have other values
   }
 
   // Records a length that attention reads only if there is a past.

@@ -52,7 +52,7 @@ class Pooler {
     if (mask_ < 0) mask_ = e_.unsqueeze("head/mask", mask2(), 2);
     return mask_;
   }
-  int numbers() {  // [B, S]: tokens are 1, 2, ...; padding is 0
+  int numbers() {  // [B, S]: the tokens' numbers 1, 2, ...; 0 for padding
     const int axis = e_.constant("head/axis", HostTensor::scalar<int64_t>(1));
     return e_.node("Mul", "head/numbers", {e_.node("CumSum", "head/places", {mask2(), axis}), mask2()});
   }
@@ -86,11 +86,11 @@ class Pooler {
     return reduce_max("head/max", e_.node("Where", "head/unpadded", {seen, x_, scalar("head/below", kBelowAll)}),
                       false);
   }
-  int last() {  // the token with the largest of numbers()
+  int last() {  // the token with the largest number
     const int n = numbers();
     const int is_last =
         e_.node("Equal", "head/is_last", {n, reduce_max("head/last_number", n, true)}, {}, DType::boolean);
-    // In a sequence without tokens every number equals the maximum 0, so the mask removes all positions.
+    // In a sequence without tokens, all numbers are equal to the maximum 0. The mask then removes all positions.
     const int chosen =
         e_.node("Mul", "head/chosen", {e_.node("Cast", "head/last_float", {is_last}, {{"to", int64_t{1}}}), mask2()});
     return sum(e_.unsqueeze("head/last_mask", chosen, 2));

@@ -1,6 +1,6 @@
-// Copies the nodes whose result differs between the trained model and the recorded one: those that read a weight that
-// trains or that surgery changed, those whose inputs an adapter or dropout replaced, and all nodes after them.
-// Indices of values do not change in surgery, so a recorded node still names its values.
+// Copies the nodes whose result differs between the trained model and the recorded one. These are nodes that read a
+// weight that trains or that surgery changed, nodes whose inputs an adapter or dropout replaced, and all nodes after
+// them. Surgery does not change indices of values, so a recorded node still refers to the right values.
 #include "importer/surgery/reference.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ class Copier {
       : g_(g), weights_(weights), copies_(g.values.size(), -1) {}
 
   void copy(const SourceNode& n);
-  // Returns the reference's value for a value of the recorded graph: its copy, or the value itself if they are equal.
+  // Returns the reference's counterpart of a value of the recorded graph: its copy, or the value itself if the two are
+  // equal.
   int of(int v);
   int64_t nodes() const { return nodes_; }
   int64_t elements() const { return elements_; }
@@ -34,7 +35,7 @@ class Copier {
 
   SourceGraph& g_;
   const std::map<int, HostTensor>& weights_;
-  std::vector<int> copies_;  // by value of the recorded graph; -1: none
+  std::vector<int> copies_;  // indexed by value of the recorded graph; -1: none
   int64_t nodes_ = 0, elements_ = 0;
 };
 

@@ -25,14 +25,14 @@ bool filter(Field& field, const Keep& keep) {
   return changed;
 }
 
-// Returns the names in the file of `values`. If an added value took over the name of a value that the file still
-// computes, that name is included.
+// Returns the names of `values` in the file. If an added value took over the name of a value that the file still
+// computes, the result includes that name.
 Names names_of(const SourceGraph& g, const ModelDoc& doc, const std::vector<int>& values) {
   std::map<std::string, int> known;
   for (int v = 0; v < doc.values; ++v) known[doc.names[static_cast<size_t>(v)]] = v;
   Names names;
   for (int v : values) {
-    // Nodes that exist only in training are skipped, up to a value of the file.
+    // Nodes that exist only in training are skipped backward until a value of the file is reached.
     while (v >= doc.values) {
       const int p = g.values[static_cast<size_t>(v)].producer;
       if (p < 0 || g.nodes[static_cast<size_t>(p)].place != Place::training) break;
@@ -91,7 +91,7 @@ void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph)
   const Names outputs = names_of(graph, doc, graph.outputs);
   const Names caches(doc.caches.begin(), doc.caches.end());
   const auto remains = [&](const onnx::ValueInfoProto& o) { return outputs.count(o.name()) != 0; };
-  // Caches, which the SourceGraph does not have, remain as long as all other outputs do.
+  // The SourceGraph does not contain the caches. They remain as long as all other outputs remain.
   const bool whole = std::all_of(proto.output().begin(), proto.output().end(),
                                  [&](const onnx::ValueInfoProto& o) { return remains(o) || caches.count(o.name()); });
   if (!whole) {

@@ -12,8 +12,8 @@
 namespace amp {
 namespace {
 
-// rank: the symbol of the rank in the input's shape. Each map has another one: onnxruntime reuses a buffer for values
-// of equal symbolic shape, and refuses to run when their sizes differ.
+// rank: the symbol of the rank in the input's shape. Each map has a different symbol: onnxruntime reuses a buffer for
+// values with equal symbolic shapes, and refuses to run if their sizes differ.
 void add_input(onnx::GraphProto& g, const std::string& name, DType type, const std::string& rank,
                const HostTensor& empty) {
   *g.add_initializer() = encode(empty, name);
@@ -41,7 +41,7 @@ void add_product(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, con
   n.add_output(out);
 }
 
-// Returns the file's outputs of each site's nodes. Throws E_EXPORT_INNER.
+// Returns the outputs of each site's nodes, by their names in the file. Throws E_EXPORT_INNER.
 std::map<std::string, const AdapterSite*> outputs_of(const ModelDoc& doc, const std::vector<AdapterSite>& sites) {
   std::map<std::string, const AdapterSite*> out;
   for (const AdapterSite& site : sites) {

@@ -1,6 +1,6 @@
 // An export spreads ties, patches payloads, removes what was cut, appends what surgery added, converts types, and
-// writes, checks and renames the file. A complaint of the ONNX checker is an error, unless the imported file causes a
-// complaint too. To save memory, payloads are moved, not copied, and shapes are inferred in place.
+// writes, checks and renames the file. A complaint of the ONNX checker is an error, unless the checker also complains
+// about the imported file. To save memory, payloads are moved, not copied, and shapes are inferred in place.
 #include "importer/write/export.h"
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -34,8 +34,8 @@
 namespace amp {
 namespace {
 
-// Adapts FileWriter to protobuf. An exception must not pass through protobuf, whose destructors flush, so the first one
-// is stored.
+// Adapts FileWriter to protobuf. The first exception is stored, because an exception must not pass through protobuf,
+// whose destructors flush.
 class FileSink : public google::protobuf::io::CopyingOutputStream {
  public:
   explicit FileSink(FileWriter& file) : file_(file) {}
@@ -115,7 +115,7 @@ class Aside {
     remove_tree(folder_);
     ensure_dir(folder_);
   }
-  ~Aside() { remove_quietly(folder_.c_str()); }  // an earlier failure is the one to report
+  ~Aside() { remove_quietly(folder_.c_str()); }  // a failure to remove the folder must not hide an earlier failure
   const std::string& file() const { return file_; }
 
  private:
@@ -131,7 +131,7 @@ std::set<std::string> weight_names(const SourceGraph& g) {
   return names;
 }
 
-// Returns the file's name of the node's first output; nullopt if the node is not in the file's main graph.
+// Returns the name that the file uses for the node's first output; nullopt if the node is not in the file's main graph.
 std::optional<std::string> name_in_file(const ModelDoc& doc, const SourceGraph& graph, size_t node) {
   const std::vector<int>& made = graph.nodes[node].outputs;
   if (made.empty() || made[0] < 0 || graph.nodes[node].place == Place::training) return std::nullopt;
@@ -139,8 +139,8 @@ std::optional<std::string> name_in_file(const ModelDoc& doc, const SourceGraph& 
   if (in_file && !doc.visible[static_cast<size_t>(made[0])]) return std::nullopt;  // inside a local function or branch
   const std::string& name = graph.values[static_cast<size_t>(made[0])].name;
   if (!in_file || doc.names[static_cast<size_t>(made[0])] == name) return name;
-  // An adapter that is exported takes the name of the value that it adds to. An adapter that is merged takes the name
-  // only in the SourceGraph.
+  // An exported adapter takes over the name of the value that it is added to. A merged adapter does so only in the
+  // SourceGraph.
   const int holder = graph.find(doc.names[static_cast<size_t>(made[0])]);
   const int by = holder < 0 ? -1 : graph.values[static_cast<size_t>(holder)].producer;
   const bool merged = by < 0 || graph.nodes[static_cast<size_t>(by)].place == Place::training;
@@ -205,8 +205,8 @@ void store_in_16_bits(Patched& patched, const HalfOptions& half, std::vector<std
     notes.push_back("mixed: the 16-bit nodes are bfloat16; onnxruntime's CPU provider has no kernels for most of them");
 }
 
-// Returns the tensors to store outside of the file: tensors that were external and, if `all`, also all other tensors
-// except small ones. Moves their payloads out of the proto.
+// Returns the tensors to store outside of the file: those that were external and, if `all`, also all others except
+// small tensors. Moves their payloads out of the proto.
 ExternalTensors external_tensors(Patched& patched, bool all) {
   constexpr size_t kSmall = 1024;
   ExternalTensors external;
@@ -229,7 +229,8 @@ ExternalTensors external_tensors(Patched& patched, bool all) {
   const auto& v = graph.values;
   if (std::none_of(v.begin(), v.end(), [](const SourceValue& x) { return x.replaced; }))
     fail(Exit::internal, "E_EXPORT_CHECK", fact);
-  // Nodes that the training graph lacks, such as those of a branch that is not taken, may read a resized tensor.
+  // The training graph lacks some of the file's nodes, such as those of a branch that is not taken. Such a node may
+  // read a resized tensor.
   fail(Exit::model, "E_EXPORT_CLASSIFIER", fact,
        "the new classifier does not fit another part of the file, such as a branch that is never taken: remove that "
        "part (onnxsim), or train without `num_labels`");
@@ -277,7 +278,7 @@ ExportReport export_model(const ModelDoc& doc, const SourceGraph& graph, const s
   const bool float32 = options.precision == "fp32" && has_16_bit_floats(*doc.proto);
   Patched patched = patch_payloads(doc, graph, values, float32);
   onnx::ModelProto& proto = patched.proto;
-  // Change the graph as surgery did.
+  // Apply the changes of surgery to the graph.
   remove_cut(patched, doc, graph);
   append_added(proto, doc, graph, values);
   if (options.inference_form) to_inference_form(proto, report.notes);

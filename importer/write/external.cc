@@ -37,12 +37,12 @@ std::optional<std::vector<int64_t>> old_offsets(const ExternalTensors& tensors) 
   std::sort(stored.begin(), stored.end(), [&](size_t a, size_t b) { return out[a] < out[b]; });
   int64_t end = 0, gaps = 0, bytes = 0;
   for (const size_t i : stored) {
-    if (out[i] < end) return {};  // tensors that share bytes may have got different values
+    if (out[i] < end) return {};  // the file shares bytes between these tensors, whose values may differ now
     gaps += out[i] - end;
     bytes += tensors[i].second.bytes();
     end = out[i] + tensors[i].second.bytes();
   }
-  constexpr int64_t kPadding = 1 << 20;  // larger gaps held tensors that are no longer in the model
+  constexpr int64_t kPadding = 1 << 20;  // a larger gap held tensors that the model no longer has
   return gaps <= bytes / 8 + kPadding ? std::optional(out) : std::nullopt;
 }
 

@@ -135,8 +135,8 @@ class HalfConversion {
     return n.op_type() == "Identity" && n.domain().empty() && only_read_as_half(n.output(0));
   }
 
-  // True if a 16-bit node reads input i in 16 bits. BatchNormalization's parameters and statistics stay float32, as the
-  // plan computes them, if the definition allows another type for them than for the input.
+  // True if a 16-bit node reads input i in 16 bits. The plan computes BatchNormalization's parameters and statistics in
+  // float32. They stay float32 if the operator's definition allows them another type than the input's.
   bool half_input(const onnx::NodeProto& n, const onnx::OpSchema* s, int i) const {
     if (!s || !takes_half(s->inputs(), i)) return false;
     if (all_ || i == 0 || n.op_type() != "BatchNormalization") return true;
@@ -277,7 +277,7 @@ class HalfConversion {
   std::string read(const std::string& name, bool want_half, Nodes& out) {
     const bool have = half_.count(name) != 0;
     if (have == want_half) return renamed(name);
-    if (have && outputs_.count(name)) return name;  // the Cast to float32 follows the producer
+    if (have && outputs_.count(name)) return name;  // the producer is followed by a Cast to float32
     for (const auto& scope : casts_) {
       if (const auto it = scope.find(name); it != scope.end()) return it->second;
     }

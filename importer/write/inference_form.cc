@@ -53,7 +53,7 @@ class InferenceForm {
     drop_named(*g.mutable_value_info(), gone);
     const Names still = names_read(g.node());
     for (const std::string& name : still) gone.erase(name);
-    for (const auto& i : g.input()) gone.erase(i.name());  // without its initializer it would become a required input
+    for (const auto& i : g.input()) gone.erase(i.name());  // an input without its initializer would become required
     drop_named(*g.mutable_initializer(), gone);
     drop_constants(*g.mutable_node(), gone);
   }

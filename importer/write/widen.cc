@@ -152,7 +152,7 @@ class FloatConversion {
 
   onnx::GraphProto& g_;
   std::set<std::string> names_;
-  std::vector<onnx::NodeProto> after_;  // Casts to the model's outputs
+  std::vector<onnx::NodeProto> after_;  // Casts to the types of the model's outputs
 };
 
 }  // namespace
