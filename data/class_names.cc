@@ -1,5 +1,5 @@
-// Implements class_names.h: finds the class that a label of the data means. Every reader of labels uses LabelIndex, so
-// the rules by which two texts mean the same class are only in this file.
+// Implements class_names.h: finds the class that a label of the data means. Every reader of labels uses LabelIndex. So
+// only this file decides which texts mean the same class.
 #include "data/class_names.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t npos = std::string_view::npos;
 
 // Returns the text in lower case with runs of blanks replaced by one blank. An '_' or '-' between words counts as a
-// blank; the signs in "-1" and "A-" are kept.
+// blank; the signs in "-1" and "A-" stay.
 std::string folded(std::string_view text) {
   const std::string lower = lower_case(trimmed(text));
   const auto in_word = [&](size_t at) {

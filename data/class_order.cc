@@ -126,8 +126,8 @@ class Decision {
     take(e_.asked, "`labels`", true);
   }
 
-  // Returns the first known names that are as many as the head has outputs. Stores the first names of another count in
-  // misfit_, for messages.
+  // Returns the first list of known names that has one name per output of the head. Stores the first list of another
+  // length in misfit_, for messages.
   const KnownClasses* fitting() {
     for (const KnownClasses& known : e_.known) {
       if (static_cast<int64_t>(known.names.size()) != e_.head) {
@@ -240,8 +240,8 @@ class Decision {
              "head that is there, in the order of its outputs"));
   }
 
-  // Throws E_LABELS if the classes have an order (ClassEvidence::ordered) that the labels do not show. Labels that are
-  // numbers from 0 on are in the right order; names must be given in their order by the user.
+  // Throws E_LABELS if the classes have an order (ClassEvidence::ordered) that the labels do not show. Numbers from 0
+  // on show the right order; for names, the user must give the order.
   void require_order() const {
     if (!e_.ordered || e_.numbered) return;
     const std::optional<Numbers> numbers = numbers_of(labels_, 0);

@@ -14,7 +14,7 @@ std::optional<int64_t> side_of(const std::string& text) {
   return side && *side >= 1 && *side <= kLargestSide ? side : std::nullopt;
 }
 
-// The quotient n / d of the larger and the smaller of two aspect ratios, at least 1.
+// The larger of two aspect ratios divided by the smaller, as the fraction n / d. It is at least 1.
 struct Stretch {
   unsigned __int128 n, d;
 };

@@ -133,8 +133,8 @@ std::vector<std::string> names_in_json(const Table& table, int64_t row, size_t c
   return names;
 }
 
-// Refuses multi-hot lists such as [0, 1, 0], which hold a number per label instead of names. A list that contains a 0
-// or 1 twice is of this kind.
+// Refuses multi-hot lists such as [0, 1, 0], which hold a 0 or 1 for each label instead of names. A list that contains
+// 0 or 1 twice is multi-hot.
 void refuse_multi_hot(const Table& table, const std::string& column,
                       const std::vector<std::vector<std::string>>& sets) {
   bool repeated = false;

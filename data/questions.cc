@@ -39,8 +39,9 @@ bool stands_at(std::string_view passage, const std::vector<size_t>& starts, cons
   return begin < starts.size() && passage.substr(starts[begin]).starts_with(answer.text);
 }
 
-// Reads SQuAD's JSON question by question. A question that cannot be read is left out if it may be. Questions are
-// numbered from 1 in the order of the file; what stands where a question or paragraph is expected has a number, too.
+// Reads SQuAD's JSON question by question. A question that cannot be read is left out if the settings permit it.
+// Questions are numbered from 1 in the order of the file. An element that is not a question or paragraph, but is in the
+// place of one, is counted as well.
 class SquadReader {
  public:
   SquadReader(const std::string& name, AnswersAre answers, SkippedRows& skipped, AnswerKey& key)

@@ -178,7 +178,7 @@ void Sampler::sort_chunks(std::vector<int64_t>& order, int64_t chunk) const {
 
 void Sampler::group(Epoch& e) const {
   int64_t rows = options_.batch_size;
-  if (options_.in_tokens) {  // number of samples of mean length in a batch
+  if (options_.in_tokens) {  // the number of samples of mean length that fit in a batch
     const int64_t tokens = std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
     rows = std::max<int64_t>(1, options_.batch_size / std::max<int64_t>(1, tokens / samples_));
   }

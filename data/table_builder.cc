@@ -7,7 +7,7 @@
 namespace amp {
 
 namespace {
-constexpr size_t kReported = 1024;  // rows between two reports of the bytes that are parsed; a power of two
+constexpr size_t kReported = 1024;  // rows between two reports of the number of parsed bytes; a power of two
 }
 
 void TableBuilder::begin_row(int64_t line, size_t at) {

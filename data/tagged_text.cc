@@ -50,7 +50,7 @@ std::vector<std::string> words_of(const Table& table, int64_t row, size_t column
 
 namespace {
 
-// Collects the lines of a text. A text with a faulty line is left out if it may be.
+// Collects the lines of a text. A text with a faulty line is left out if the settings permit it.
 class ConllTexts {
  public:
   ConllTexts(const std::string& name, bool tagged, SkippedRows& skipped)
@@ -98,7 +98,7 @@ class ConllTexts {
   const bool tagged_;
   SkippedRows& skipped_;
   bool open_ = false;
-  std::optional<Error> fault_;  // the first one of the text
+  std::optional<Error> fault_;  // the first error of the text
 };
 
 }  // namespace
@@ -195,7 +195,7 @@ std::vector<LabeledText> encode_each(const std::vector<TaggedText>& texts, const
     for (size_t w = 0; w < text.words.size(); ++w) {
       const int64_t first = label(text, w);
       const std::vector<int32_t> pieces = tokenizer.tokenize_word(text.words[w]);
-      if (pieces.empty()) continue;  // only control characters
+      if (pieces.empty()) continue;  // the word has only control characters
       for (const int32_t id : pieces) all.push_back({id});
       labels.push_back(first);
       labels.resize(all.size(), kIgnoreIndex);

@@ -24,7 +24,7 @@ void check_input(const std::string& file_name, const InputSpec& input, DType dty
   const bool same_kind = is_float(dtype) == is_float(input.dtype) || is_float(input.dtype);
   bool same_shape = !input.dims || input.dims->size() == dims.size();
   for (size_t d = 1; same_shape && input.dims && d < dims.size(); ++d) {
-    // Dimension 0 is the batch; the dataset may have another number of rows.
+    // Dimension 0 is the batch. The dataset may have a different number of rows.
     if ((*input.dims)[d] >= 0 && (*input.dims)[d] != dims[d]) same_shape = false;
   }
   if (same_kind && same_shape) return;
@@ -146,7 +146,7 @@ class TensorDataset final : public Dataset {
 
   const HostTensor& source_of(const std::vector<NamedTensor>& tensors, const InputSpec& input,
                               const std::string& label) const {
-    // A model that computes its loss itself has an input for labels.
+    // A model that computes its loss itself has an input for the labels.
     const bool labels = input.name == "labels" || input.name == "target" || input.name == "targets";
     const HostTensor* t = find_tensor(tensors, input.name);
     if (!t && labels) t = find_tensor(tensors, label);

@@ -41,7 +41,8 @@ std::vector<std::string> matches(const std::string& pattern) {
 struct Inflater {
   z_stream z{};
   Inflater() {
-    if (inflateInit2(&z, 15 + 16) != Z_OK) throw std::bad_alloc();  // 16: accepts only the gzip format
+    // 15: largest window; 16: accepts only the gzip format
+    if (inflateInit2(&z, 15 + 16) != Z_OK) throw std::bad_alloc();
   }
   ~Inflater() { inflateEnd(&z); }
 };
@@ -126,7 +127,7 @@ std::string read_head(const std::string& path, int64_t size) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);  // also reads plain files
   std::string out(static_cast<size_t>(size), '\0');
   const int got = file ? gzread(file.get(), out.data(), static_cast<unsigned>(size)) : -1;
-  if (got < 0) return std::string(read_text_file(path).text().substr(0, out.size()));  // throws the error that it finds
+  if (got < 0) return std::string(read_text_file(path).text().substr(0, out.size()));  // reading again throws the error
   out.resize(static_cast<size_t>(got));
   return out;
 }

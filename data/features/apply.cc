@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-// Returns numpy.interp(x, xs, ys) for sorted xs and ys[i] = i / (n - 1). If several xs equal x, `up` selects the last
-// of them, otherwise the first is used.
+// Returns numpy.interp(x, xs, ys) for sorted xs and ys[i] = i / (n - 1). If x occurs several times in xs, `up` selects
+// the last occurrence; otherwise the first is used.
 double place_among(const std::vector<double>& xs, double x, bool up) {
   const auto at = up ? std::upper_bound(xs.begin(), xs.end(), x) : std::lower_bound(xs.begin(), xs.end(), x);
   const auto n = static_cast<double>(xs.size() - 1);

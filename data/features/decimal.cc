@@ -71,7 +71,7 @@ ColumnLook look_at(const Table& table, size_t c) {
     if (table.is_literal(r, c)) continue;
     const std::string_view text = table.text(r, c), t = trimmed(text);
     if (is_missing(t)) continue;
-    if (all_digits(t.substr(t[0] == '-' || t[0] == '+'))) continue;  // the same number with both marks
+    if (all_digits(t.substr(t[0] == '-' || t[0] == '+'))) continue;  // the text is the same number with either mark
     if (t.find(',') != std::string_view::npos && !std::exchange(out.commas, true)) out.example = t;
     for (const char mark : {',', '.'}) {
       bool& fits = mark == ',' ? out.comma : out.point;

@@ -21,9 +21,9 @@ struct Look {
 // most: number of rows that may be skipped.
 Look look_at(const FeatureColumn& column, int64_t most) {
   Look out;
-  int64_t no_numbers = 0, no_dates = 0;  // distinct texts
+  int64_t no_numbers = 0, no_dates = 0;  // numbers of distinct texts that are not numbers (not dates)
   double last = 0;
-  std::string_view before;  // text of the last row that has one: often the same
+  std::string_view before;  // the previous row's text, which is often the same
   for (const std::string_view text : column.texts) {
     ++out.rows;
     if (text.empty()) continue;

@@ -9,7 +9,7 @@ namespace {
 struct Tiff {
   std::string_view bytes;
   bool little = false;
-  uint32_t number(size_t at, size_t width) const {  // returns 0 after the end
+  uint32_t number(size_t at, size_t width) const {  // returns 0 beyond the end of the data
     if (at > bytes.size() || bytes.size() - at < width) return 0;
     uint32_t v = 0;
     for (size_t i = 0; i < width; ++i)
@@ -41,8 +41,9 @@ ImageSize upright(ImageSize size, int orientation) {
   return orientation >= 5 && orientation <= 8 ? ImageSize{size.width, size.height} : size;
 }
 
-// Returns the image in upright position. Orientations 5 to 8 swap rows and columns. The transform by orientation:
-//   2 mirrored, 3 half a turn, 4 upside down, 5 transposed, 6 a quarter turn left, 7 transversed, 8 a quarter right.
+// Returns the image in upright position. Orientations 5 to 8 swap rows and columns. The number describes the stored
+// image: 2 mirrored, 3 turned by half, 4 flipped vertically, 5 transposed, 6 turned left by a quarter, 7 transversed, 8
+// turned right by a quarter.
 Image upright(Image image, int orientation) {
   if (orientation <= 1 || orientation > 8) return image;
   const bool turned = orientation >= 5;

@@ -86,7 +86,8 @@ Image GifReader::indices() {
 Image decode_gif(const EncodedImage& file) {
   GifReader r(file);
   r.find_picture();
-  // An LZW code has up to 12 bits and expands to up to 4096 pixels, so a file that claims more is damaged.
+  // An LZW code has up to 12 bits and expands to up to 4096 pixels. So a file whose header states more pixels is
+  // damaged.
   if (r.width * r.height > (1 << 16) + 4096 * static_cast<int64_t>(file.bytes.size()))
     file.refuse(
         cat("a damaged GIF: its ", file.bytes.size(), " bytes cannot hold ", r.width, " x ", r.height, " pixels"),

@@ -26,7 +26,8 @@ struct TiffReader {
   [[noreturn]] void damaged() const {
     file.refuse(cat("a damaged TIFF: ", why[0] ? why : "it cannot be opened"), "remove the file or fetch it again");
   }
-  uint32_t tag(uint32_t which, uint32_t otherwise) const;  // value of a tag of 16 or 32 bits
+  // Value of a tag of 16 or 32 bits; `otherwise` if the tag is absent.
+  uint32_t tag(uint32_t which, uint32_t otherwise) const;
   int turned() const { return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1; }
   void read_header();
   void require_form() const;
@@ -114,7 +115,7 @@ void TiffReader::read_header() {
   }
 }
 
-// Returns the number of channels without alpha; 0: not supported.
+// Returns the number of channels without alpha; 0 for forms that are not supported.
 int64_t tiff_channels(uint32_t photometric) {
   switch (photometric) {
     case PHOTOMETRIC_MINISWHITE:
@@ -148,7 +149,8 @@ void TiffReader::require_form() const {
   if (photometric == PHOTOMETRIC_PALETTE && bits > 8) refuse("with a palette of 16 bits");
   const uint32_t compression = tag(TIFFTAG_COMPRESSION, 1);
   if (!TIFFIsCODECConfigured(static_cast<uint16_t>(compression))) refuse(cat("with compression ", compression));
-  // No compression expands a byte to more than 16384, apart from fax pages and runs of one color with 1 bit per pixel.
+  // A compressed byte expands to at most 16384 bytes. Exceptions are fax pages and runs of one color with 1 bit per
+  // pixel.
   const int64_t bytes = width * height * per_pixel * bits / 8;
   if (bytes / 16384 > static_cast<int64_t>(file.bytes.size()))
     file.refuse(cat("a damaged TIFF: its ", file.bytes.size(), " bytes cannot hold ", width, " x ", height, " pixels"),

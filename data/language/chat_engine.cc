@@ -27,7 +27,8 @@ constexpr std::string_view kBegin =
                                "endgeneration\x02";
 
 // Adds an expression that writes the mark after each tag of a generation block. Jinja drops a newline after a tag, but
-// not after an expression. So an empty block follows unless the tag strips what follows.
+// not after an expression. So an empty block is added after the expression, except where the tag itself strips the text
+// after it.
 std::string with_marks(const std::string& source, bool& any) {
   std::string out;
   size_t at = 0;
@@ -49,7 +50,7 @@ std::string with_marks(const std::string& source, bool& any) {
   return out + source.substr(at);
 }
 
-// Removes the marks; the text between them are answers.
+// Removes the marks. The texts between them are the answers.
 RenderedChat without_marks(const std::string& text) {
   RenderedChat out;
   size_t at = 0, begun = std::string::npos;
@@ -72,7 +73,7 @@ RenderedChat without_marks(const std::string& text) {
   return out;
 }
 
-// The engine's messages quote the source around the error. Returns the reason and its place in the template.
+// The engine's messages quote the source around the error. Returns only the reason and its place in the template.
 std::string reason_in(const std::string& what) {
   constexpr std::string_view kReason = "\nError: ", kRaised = "Jinja Exception: ";
   const size_t at = what.rfind(kReason);
@@ -94,7 +95,7 @@ jinja::value bounded_range(const jinja::func_args& args) {
   for (int64_t i = start; step > 0 ? i < stop : i > stop;) {
     if (++count > kMaxRange) throw jinja::raised_exception(cat("range() of more than ", kMaxRange));
     out->push_back(jinja::mk_val<jinja::value_int>(i));
-    if (__builtin_add_overflow(i, step, &i)) break;  // the next element is beyond every stop
+    if (__builtin_add_overflow(i, step, &i)) break;  // after an overflow, the next element would be beyond any stop
   }
   return out;
 }

@@ -1,7 +1,6 @@
-// Chat templates come from files that others wrote, and the engine that renders them does not limit its time and memory
-// itself. So the engine runs in helper processes with limits, one per thread that renders. A request has a whole
-// conversation, for which the template is rendered several times (conversation.cc): this keeps the cost of processes
-// small.
+// Chat templates come from files of other authors, and the engine that renders them limits neither time nor memory. So
+// the engine runs in helper processes with limits, one per thread that renders. One request holds a whole conversation,
+// for which the template is rendered several times (conversation.cc), so few messages are exchanged.
 #include "data/language/chat_template.h"
 
 #include <algorithm>
@@ -77,7 +76,7 @@ std::string reason_of(const LimitedProcess::Reply& reply) {
 
 }  // namespace
 
-// After a template has exceeded its limits it is not rendered again, because each further row would take as long.
+// A template that has exceeded its limits is not rendered again, because each further row would take as long.
 struct ChatTemplate::Processes {
   LimitedProcess::Function server;  // a TemplateServer
   std::string name;

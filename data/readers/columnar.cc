@@ -15,7 +15,7 @@ namespace {
 struct Columnar {
   std::string_view what;
   std::vector<std::string_view> extensions, magic;  // magic: first and last bytes of the file
-  std::string_view pandas;                          // its function that reads such files
+  std::string_view pandas;                          // the function of pandas that reads such files
 };
 
 const std::vector<Columnar>& columnar_kinds() {

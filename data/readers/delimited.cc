@@ -110,8 +110,8 @@ class DelimitedParser {
     return out;
   }
 
-  // Returns whether the first row names the columns. It does not if all columns are requested by number and the row
-  // does not contain these numbers.
+  // Returns whether the first row names the columns. If all columns are requested by number, it does so only if the row
+  // contains these numbers.
   bool has_header(const std::vector<std::string_view>& first) const {
     if (!options_.header) return false;
     const auto is_number = [](const std::string& c) {
@@ -122,8 +122,8 @@ class DelimitedParser {
     return w.empty() || !std::all_of(w.begin(), w.end(), is_number) || std::all_of(w.begin(), w.end(), named);
   }
 
-  // Reads the next row of those that are not skipped, because their quotes are not valid. named: the row with the names
-  // of the columns, which cannot be skipped, has been read.
+  // Reads the next row and skips rows whose quotes are not valid. named: the row with the names of the columns has been
+  // read; that row cannot be skipped.
   bool next_row_left(bool quoted, bool unquote, bool named, std::vector<std::string_view>& fields) {
     while (true) {
       try {
@@ -131,7 +131,7 @@ class DelimitedParser {
       } catch (const Error& e) {
         if (!named) throw;
         out_.skip(e, row_line_);
-        // The quote may belong to the text, and the lines that it includes may be rows: continues after the line in
+        // The quote may belong to the text, and the lines after it may be rows. So reading continues after the line in
         // which the row begins.
         at_ = row_start_;
         line_ = row_line_;

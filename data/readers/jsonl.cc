@@ -43,7 +43,7 @@ ordered_json parse_object(const Part& part, const TableBuilder& out) {
     refuse(out, part, 1, cat("the object has ", part.text.size(), " bytes, at most ", kMaxField));
   std::set<std::string> keys;
   std::string problem;
-  std::vector<int64_t> count(kMaxDepth + 2);  // keys of the object that is open at each depth
+  std::vector<int64_t> count(kMaxDepth + 2);  // number of keys of the object that is open at each depth
   const auto watch = [&](int depth, ordered_json::parse_event_t event, ordered_json& value) {
     if (depth > kMaxDepth) problem = cat("nested deeper than ", kMaxDepth);
     if (problem.empty() && event == ordered_json::parse_event_t::object_start)
@@ -133,7 +133,8 @@ bool elements(JsonScanner& scan, std::vector<Part>& out) {
   return true;
 }
 
-// Returns the elements of "data" of an object that is the whole file; empty if there is no such array or more follows.
+// Returns the elements of "data" if one object is the whole file. Returns nothing if there is no such array or if the
+// object is followed by more text.
 std::vector<Part> data_of(std::string_view bytes) {
   JsonScanner scan(bytes);
   std::vector<Part> found;
@@ -171,7 +172,7 @@ void for_each_part(std::string_view bytes, const TableBuilder& out, F&& f) {
   }
   const std::string_view first_line = bytes.substr(0, bytes.find('\n'));
   const bool one = first_line.find("\"data\"") != std::string_view::npos || !nlohmann::json::accept(first_line);
-  if (first == '{' && one) parts = data_of(bytes);  // an object that ends with its line is a row
+  if (first == '{' && one) parts = data_of(bytes);  // otherwise an object that ends with its line is a row
   std::for_each(parts.begin(), parts.end(), f);
   for (int64_t line = 1; parts.empty() && !bytes.empty(); ++line) {
     const size_t end = bytes.find('\n');

@@ -18,8 +18,8 @@ void check_size(size_t bytes, size_t most = kMostText) {
          "cut the text into shorter ones");
 }
 
-// Limits what replacements make of a text that has `span` original bytes. Published tokenizers make at most three bytes
-// of one; a chain of replacements can multiply the length at every step.
+// Limits the length of a replaced text that had `span` original bytes. Published tokenizers replace a byte by at most
+// three; a chain of replacements can multiply the length at every step.
 size_t most_after_replacement(size_t span) { return std::min(kMostText, (size_t{1} << 20) + 32 * span); }
 }  // namespace
 

@@ -31,7 +31,8 @@ class CodePoints {
   int32_t operator()(uint32_t byte) const { return at_.empty() ? static_cast<int32_t>(byte) : at_[byte]; }
 
  private:
-  std::vector<int32_t> at_;  // code point index of each byte; empty: the text is ASCII, so the two are equal
+  // Indexed by byte: code point index; empty for ASCII text, in which bytes and code points have equal indices.
+  std::vector<int32_t> at_;
 };
 
 class TokenizerPipeline final : public Tokenizer {
@@ -128,7 +129,7 @@ class TokenizerPipeline final : public Tokenizer {
     out.push_back(piece);
   }
 
-  // Excludes a token's spaces from its offsets, except one that was put before the text.
+  // Excludes a token's spaces from its offsets, except a space that was added before the text.
   void trim(Piece& piece, std::string_view text, bool first) const {
     static const std::string& space = kByteLevel[' '];
     int32_t leading = 0, trailing = 0;

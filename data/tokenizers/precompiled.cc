@@ -26,7 +26,7 @@ class CharsMap {
     texts_ = bytes.substr(4 + size);
   }
 
-  // Finds the replacement of the shortest prefix of the text that has one. Returns false if no prefix has one.
+  // Finds the shortest prefix of the text that has a replacement. Returns false if there is no such prefix.
   bool find(std::string_view text, std::string_view& out) const {
     if (units_.empty()) return false;
     size_t node = offset(units_[0]);

@@ -59,7 +59,8 @@ const Stand* stand_of(uint32_t c) {
 bool has_unknown(std::string_view text, std::string& known) {
   bool found = false;
   for (size_t at = 0; at < text.size();) {
-    if (static_cast<unsigned char>(text[at]) < 0xe0) {  // characters that PCRE2 lacks have at least three bytes
+    // All characters that PCRE2's tables lack have three or more bytes.
+    if (static_cast<unsigned char>(text[at]) < 0xe0) {
       ++at;
       continue;
     }

@@ -1,5 +1,5 @@
 // Implements torchvision's RandAugment (Cubuk et al., 2020) and TrivialAugmentWide (Müller and Hutter, 2021).
-// Magnitudes and geometry follow torchvision's code; random numbers are this program's.
+// Magnitudes and geometry follow torchvision's code; the random numbers are Philox's, as everywhere in this program.
 #include "data/transforms/auto_augment.h"
 
 #include <array>
@@ -41,7 +41,7 @@ constexpr std::array<const char*, 14> kOperations{"Identity",  "ShearX",     "Sh
                                                   "Rotate",    "Brightness", "Color",        "Contrast",   "Sharpness",
                                                   "Posterize", "Solarize",   "AutoContrast", "Equalize"};
 
-// For each group of operations, how far they change an image at the largest magnitude.
+// For each group of operations: the largest change that they make to an image.
 struct Reach {
   double shear, rotation, color, bits;
   double across, down;  // pixels of TranslateX and TranslateY

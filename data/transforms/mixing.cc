@@ -34,7 +34,7 @@ double beta_draw(Draws& draws, double alpha) {
   return a + b > 0 ? a / (a + b) : 0.5;  // both may underflow for an alpha near 0
 }
 
-// Mixes two rows in place: x becomes share x + (1 - share) other, and `other` becomes share other + (1 - share) x.
+// Mixes two rows in place with s = share: x becomes s x + (1 - s) other, and `other` becomes s other + (1 - s) x.
 void blend(float* x, float* other, int64_t n, double share) {
   const auto a = static_cast<float>(share), b = static_cast<float>(1 - share);
   for (int64_t i = 0; i < n; ++i) {
@@ -94,7 +94,7 @@ class MixedDataset final : public DatasetWrapper {
 }  // namespace
 
 Mix draw_mix(const MixingOptions& o, int64_t epoch, int64_t sample, int64_t height, int64_t width) {
-  // A bit that no sample index has, so that a batch does not draw the random numbers of its first sample.
+  // A bit that is set in no sample index. With it, the random numbers of a batch differ from those of its first sample.
   constexpr int64_t kBatches = int64_t{1} << 43;
   Draws draws(o.seed, epoch, kBatches | sample);
   if (!draws.chance(o.probability)) return {};

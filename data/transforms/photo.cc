@@ -138,7 +138,7 @@ Image adjust_sharpness(Image image, double factor) {
 
 Image adjust_hue(Image image, double shift) {
   if (image.channels == 1) return image;
-  const auto by = static_cast<uint8_t>(static_cast<int32_t>(shift * 255));  // modulo 256
+  const auto by = static_cast<uint8_t>(static_cast<int32_t>(shift * 255));  // the cast keeps the value modulo 256
   for (size_t i = 0; i < image.data.size(); i += 3) {
     std::array<uint8_t, 3> hsv = to_hsv(&image.data[i]);
     hsv[0] = static_cast<uint8_t>(hsv[0] + by);

@@ -50,8 +50,8 @@ class RandomResizedCrop final : public Transform {
   Interpolation interpolation_;
 };
 
-// Returns `size` and `ratio` after the pipeline's image size changes. The ratios are scaled, so that the change
-// does not distort crops.
+// Returns new `size` and `ratio` values for a changed image size of the pipeline. The ratios change in proportion, so
+// that crops are not distorted.
 TransformValues crop_for(const Arguments& a, const SizeChange& change) {
   const Arguments::Size size = a.size("size");
   const int64_t height = change.height(size.height), width = change.width(size.width);
