@@ -29,7 +29,7 @@ using nlohmann::json;
 
 constexpr size_t kLongestLine = 64 * 1024;  // bytes; longer lines cannot be from this program
 constexpr double kChallengeSeconds = 5;     // time in which a listener sends its challenge
-constexpr double kRefusedSeconds = 2;       // time for which a listener must refuse this rank until that is an error
+constexpr double kRefusedSeconds = 2;       // time after which a listener's refusal of this rank is an error
 
 [[noreturn]] void unreachable(const std::string& why) {
   fail(Exit::distributed, "E_RANK_LOST", cat("the ranks do not reach each other: ", why),
@@ -57,8 +57,8 @@ std::string heartbeat_key(const RankAccess& access, const std::string& secret) {
 }
 
 // Connects to the first address in `where` whose listener has the key; some addresses of a machine may be unreachable
-// or belong to another machine. Throws E_RANK_LOST if there is none until `until`, E_RANKS if a listener still refuses
-// the proof after kRefusedSeconds.
+// or belong to another machine. Throws E_RANK_LOST if no such listener answers before `until`, and E_RANKS if a
+// listener still refuses the proof after kRefusedSeconds.
 LineSocket reach(const Communicator& ranks, const std::vector<std::string>& where, int port, const std::string& key,
                  double until) {
   const RankProcess me = this_process(ranks.rank());

@@ -17,9 +17,9 @@ namespace amp {
 namespace {
 
 constexpr int64_t kBucket = 1 << 20;  // number of elements of a bucket: 4 MiB
-constexpr int64_t kTable = 1 << 18;   // number of elements of the smallest matrix whose rows are checked for zeros
-constexpr int64_t kTableRows = 2048;  // number of rows of the smallest such matrix
-constexpr int kMostDense = 4;  // a bucket's rows are no longer checked after this many sums with too many nonzero rows
+constexpr int64_t kTable = 1 << 18;   // smallest number of elements of a matrix whose rows are checked for zeros
+constexpr int64_t kTableRows = 2048;  // smallest number of rows of such a matrix
+constexpr int kMostDense = 4;  // after this many sums with too many nonzero rows, a bucket's rows are no longer checked
 
 // Returns the number of columns if the parameter may be an embedding table with few used rows, else 0.
 int64_t columns_of(const Chunk& c) {
@@ -44,7 +44,7 @@ GradientReducer::GradientReducer(Communicator& ranks, const FlatLayout& layout, 
     : ranks_(ranks), grads_(std::move(grads)), sent_(sent), bucket_of_(layout.chunks().size(), -1) {
   cut(layout);
   order_.resize(buckets_.size());
-  // Until rank 0 has broadcast its order, backward is assumed to finish the last layers first.
+  // Until rank 0 has broadcast its order, the last layers are assumed to finish backward first.
   std::iota(order_.rbegin(), order_.rend(), 0);
   for (const Bucket& b : buckets_) open_.push_back(b.slots);
 }

@@ -1,5 +1,5 @@
-// Proofs are HMAC-SHA256 of the direction, both random numbers and the text. Every frame of a stranger has the same
-// limits as one of a rank, and is parsed only after its proof.
+// Proofs are HMAC-SHA256 of the direction, both random numbers and the text. A frame of a stranger has the same limits
+// as a frame of a rank, and is parsed only after its proof was verified.
 
 #include "trainer/comm/handshake.h"
 
@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr size_t kNonceDigits = 32;
 
-// Returns a member that is a text; "" otherwise.
+// Returns a member of the frame that is a text; "" if there is none.
 std::string text_of(const json& frame, const char* name) {
   const auto found = frame.find(name);
   return found != frame.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -31,7 +31,7 @@ std::string handshake_key(const RankAccess& access, const std::string& purpose) 
   return hmac_sha256(access.token, cat("onnx-amp-finetune: ", purpose));
 }
 
-// The numbers have a fixed length, so the message can be divided in one way only.
+// The numbers have a fixed length, so the message can be divided into its parts in only one way.
 std::string Handshake::proof(const char* direction, const std::string& text) const {
   return hmac_sha256(key_, cat(direction, ' ', challenge_, ' ', nonce_, ' ', text));
 }

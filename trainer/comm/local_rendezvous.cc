@@ -31,7 +31,7 @@ using nlohmann::json;
 
 constexpr double kLocalRetrySeconds = 0.02;
 constexpr double kLocalHelloSeconds = 5;
-constexpr double kLocalGoneSeconds = 0.5;  // rank 0 is lost if it is unreachable for this time after it disconnected
+constexpr double kLocalGoneSeconds = 0.5;  // rank 0 is lost if it disconnected and is then unreachable for so long
 
 const char* word(const char* name) {
   const char* const value = std::getenv(name);

@@ -64,8 +64,8 @@ void PendingConnections::read(Pending& p, std::vector<Arrival>& out) {
     out.push_back({std::move(p.socket), std::move(p.handshake), std::move(*hello), std::move(p.address)});
     return;
   }
-  // A rank with another token then ends with an error that says so. This frame has no proof, because a proof for a
-  // stranger's hello would permit guesses of the token.
+  // A rank with another token then ends with an error that names this reason. This frame has no proof: a proof for a
+  // stranger's hello would let the stranger guess the token.
   count(Stranger::unproven, p.address);
   send_frame(p.socket.descriptor(), {{"refused", "the proof is wrong"}}, steady_seconds());
 }

@@ -109,7 +109,7 @@ Socket dial(const std::string& address, int port, double seconds) {
     if (errno != EINPROGRESS || wait_for(s.descriptor(), POLLOUT, seconds) != 1) return Socket();
     if (::getsockopt(s.descriptor(), SOL_SOCKET, SO_ERROR, &failed, &size) != 0 || failed) return Socket();
   }
-  // If no process listens yet, the system may assign this socket the very port that it connects to (a TCP
+  // While no process listens at the port, the system may give this socket the same port as its own (a TCP
   // self-connect).
   sockaddr_in own = {};
   socklen_t size = sizeof own;

@@ -61,7 +61,7 @@ void add_rows(std::vector<SentRows<T>>& ranks, int64_t columns, std::span<float>
     if (row == INT32_MAX) return;
     float* const out = data.data() + row * columns;
     for (size_t r = 0; r < ranks.size(); ++r) {
-      // A rank without this row contributes zeros as in the dense sum, so that -0 + 0 gives 0.
+      // A rank that did not send this row contributes zeros, as in the dense sum, so that -0 + 0 gives 0.
       if (const T* const from = ranks[r].take(row))
         values.load(from, x.data(), columns);
       else
@@ -90,7 +90,7 @@ bool Communicator::sum_rows(const RankSum& sum) {
   int64_t most = 0;
   for (int64_t r = 0; r < ranks; ++r) most = std::max(most, count_of(r));
   constexpr int64_t kNumber = sizeof(int32_t), kSize = sizeof(T);
-  const int64_t share = (most * (kNumber + columns * kSize) + kAlign - 1) / kAlign * kAlign;  // bytes
+  const int64_t share = (most * (kNumber + columns * kSize) + kAlign - 1) / kAlign * kAlign;  // in bytes
   // The sum by rows exchanges one share per rank (nonzero rows and their indices); the dense sum exchanges the matrix
   // twice.
   if (share * ranks >= 2 * n * kSize) return false;

@@ -67,14 +67,15 @@ std::optional<TcpEndpoint> by_torchrun(const Variables& v) {
   place.host = master_host(v);
   place.port = master_port(v);
   place.job = v.text("TORCHELASTIC_RUN_ID");
-  // torchrun itself listens at MASTER_PORT for PyTorch's key-value store, so rank 0 of this run uses MASTER_PORT +
-  // 1000, or - 1000 near the largest port.
+  // Torchrun itself listens at MASTER_PORT for PyTorch's key-value store. So rank 0 of this run uses MASTER_PORT +
+  // 1000, or MASTER_PORT - 1000 if the sum is not a valid port.
   if (v.text("TORCHELASTIC_USE_AGENT_STORE") == "True") place.port += place.port + 1000 > kMostPort ? -1000 : 1000;
   return place;
 }
 
 std::optional<TcpEndpoint> by_slurm(const Variables& v) {
-  constexpr int64_t kSpecialSteps = 0xfffffff0;  // steps not created by srun: batch scripts, shells of salloc
+  // Numbers from this one on are steps that srun did not create: batch scripts, shells of salloc.
+  constexpr int64_t kSpecialSteps = 0xfffffff0;
   TcpEndpoint place;
   place.size = static_cast<int>(v.number("SLURM_STEP_NUM_TASKS", 1, kMostRanks));
   const int64_t step = v.has("SLURM_STEP_ID") ? v.number("SLURM_STEP_ID", 0, UINT32_MAX) : 0;
@@ -108,7 +109,8 @@ std::string first_host(const std::string& list) {
 
 std::optional<TcpEndpoint> tcp_endpoint(const Environment& environment) {
   const Variables v(environment);
-  // torchrun may itself be a task of srun; then torchrun's variables apply. If only WORLD_SIZE is set, srun's apply.
+  // Torchrun may itself be a task of srun. Then torchrun's variables are used. If only WORLD_SIZE is set, srun's are
+  // used.
   const bool step = v.has("SLURM_STEP_NUM_TASKS") && v.has("SLURM_PROCID");
   if (v.has("WORLD_SIZE") && (v.has("RANK") || !step)) return by_torchrun(v);
   return step ? by_slurm(v) : std::nullopt;

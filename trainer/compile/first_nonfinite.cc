@@ -85,7 +85,7 @@ class Trace {
  private:
   void mark(ValueId v, bool bad) {
     const auto i = static_cast<size_t>(v.index);
-    // grows during the run, because the number of the graph's values is not known before it
+    // The vector grows during the run, because the number of values of the graph is unknown before.
     if (i >= bad_.size()) bad_.resize(i + 1, 0);
     bad_[i] = bad;
   }

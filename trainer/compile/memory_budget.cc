@@ -42,7 +42,8 @@ RecomputeChoice cheapest(const Graph& train, int32_t backward, const ProgramOpti
 
 std::optional<RecomputeChoice> recompute_freely(const Graph& train, const ProgramOptions& options) {
   constexpr int64_t kShare = 20, kLeast = int64_t{8} << 20;
-  // Recomputing does not pay in 16 bits: matrix products take half the time, so norms have a larger share.
+  // Recomputation of norms does not pay in 16 bits: matrix products take half the time there, so norms take a larger
+  // share.
   for (int32_t v = 0; v < train.n_values(); ++v) {
     if (is_low(train.value(ValueId{v}).dtype)) return {};
   }
@@ -57,7 +58,8 @@ RecomputeChoice recompute_within(const Graph& train, const ProgramOptions& optio
   RecomputeChoice best{"nothing recomputed", plan_program(train, options).arena_bytes, train};
   if (best.bytes <= bytes) return best;
   const int32_t backward = backward_of(train);
-  // Keeps `choice` as the best if it needs fewer bytes than the best so far. Returns whether it was kept and fits.
+  // Stores `choice` if it needs fewer bytes than the best choice so far. Returns whether it was stored and fits in the
+  // budget.
   const auto fits = [&](RecomputeChoice&& choice) {
     if (choice.bytes >= best.bytes) return false;
     if (const double share = products_again(choice.graph); share > 0)

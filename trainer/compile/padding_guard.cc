@@ -17,10 +17,10 @@ namespace {
 
 constexpr int kFirst = 3;
 constexpr int64_t kEvery = 256, kEveryEvaluation = 64;
-// Largest difference between two gradients, relative to the largest element. Rounding in another order causes far
-// smaller differences, an included padding token far larger ones.
+// Largest difference between two gradients, relative to the largest element. A different order of rounding causes far
+// smaller differences, and a padding token that is read by mistake causes far larger differences.
 constexpr double kTolerance = 1e-3, kLowTolerance = 5e-2;
-// relative to the largest of all gradients: gradients below this count as rounding errors
+// Gradients below this size, relative to the largest of all gradients, count as rounding errors.
 constexpr double kFloor = 1e-3;
 
 double largest(const std::vector<double>& v) {

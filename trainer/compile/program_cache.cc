@@ -100,11 +100,11 @@ int64_t ProgramCache::limit() const {
 void ProgramCache::make_room(int64_t bytes, int64_t limit) {
   bool waited = false;
   programs_.make_room(bytes, limit, [&](Entry& e) {
-    if (!waited) params_.device().synchronize();  // a GPU may still execute the Program
+    if (!waited) params_.device().synchronize();  // a GPU may still execute the removed Program
     waited = true;
     constants_.release(e.constants);
   });
-  if (waited) malloc_trim(0);  // the removed Programs are many small blocks, which glibc would keep
+  if (waited) malloc_trim(0);  // the removed Programs consisted of many small blocks, which glibc would keep
 }
 
 std::shared_ptr<Graph> ProgramCache::build(const GraphRequest& r, const Kind& kind,

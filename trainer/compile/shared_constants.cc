@@ -1,5 +1,5 @@
-// Finds equal constants by a hash of their bytes. Each shared tensor counts the graphs that have it, so that the
-// constants of removed Programs leave the memory.
+// Finds equal constants by a hash of their bytes. For each shared tensor, the graphs that contain it are counted, so
+// that the constants of removed Programs are freed.
 #include "trainer/compile/shared_constants.h"
 
 #include <algorithm>

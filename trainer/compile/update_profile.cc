@@ -1,5 +1,5 @@
-// The update is compared with a plain copy on the same device, because an optimizer step is limited by memory
-// bandwidth: UpdateProfile::share() near 1 means that it cannot become faster.
+// Compares the update with a plain copy on the same device, because memory bandwidth limits an optimizer step. If
+// UpdateProfile::share() is near 1, the update is as fast as the device permits.
 
 #include "trainer/compile/update_profile.h"
 
@@ -28,8 +28,8 @@ double seconds_of(Device& device, int repeats, F&& work) {
 
 int64_t update_bytes(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies) {
   const int64_t moments = spec.optimizer.moments();
-  // The gradient is read twice, because the norm is needed before the first update. Weight, moments and average are
-  // read and written.
+  // The gradient is read twice, because its norm is needed before the first update. Weight, moments and moving average
+  // are each read and written.
   int64_t bytes = spec.elements * 4 * (2 + 2 * (1 + moments + spec.optimizer.averages()));
   for (const ParamCache::Copy& c : copies) {
     const bool trains =
@@ -57,11 +57,11 @@ std::map<std::string, double> profile_operators(Session& session, const Losses& 
 std::optional<UpdateProfile> profile_update(Session& session, const OptimizerConfig& optimizer, const Losses& losses,
                                             int repeats) {
   Device& device = session.device();
-  if (!device.traits().reports_late) return {};  // the host does the update
+  if (!device.traits().reports_late) return {};  // without late results, the host does the update
   ScheduleConfig still;
   still.kind = "constant";
   UpdateSpec spec = describe_update(session, optimizer, still, {}, losses, 0);
-  spec.lr = nullptr;  // no schedule: the learning rate is 0, so that the weights do not change
+  spec.lr = nullptr;  // a null schedule means a learning rate of 0, so the weights do not change
   session.zero_grads();
   session.stage_statistics();
   UpdateProfile out;
@@ -78,7 +78,8 @@ std::optional<UpdateProfile> profile_update(Session& session, const OptimizerCon
     out.seconds = seconds_of(device, repeats, once);
   }
   out.bytes = update_bytes(spec, session.copies().copies());
-  // The copy reads and writes as many bytes as the update, but each buffer has between 1 MiB and 1 GiB.
+  // The copy reads and writes as many bytes as the update, within limits: each of its buffers has between 1 MiB and 1
+  // GiB.
   const int64_t size = std::clamp<int64_t>(out.bytes / 2, 1 << 20, 1 << 30);
   const DeviceMemory from = device.allocate(size), to = device.allocate(size);
   const auto copy = [&] { device.copy(to.get(), from.get(), size); };

@@ -155,9 +155,9 @@ bool lacks_files(const std::string& path) {
   return is_absent(path + "/" + kManifest) || is_absent(path + "/" + kState);
 }
 
-// The folder is renamed first, so that a crash during the removal leaves no partial checkpoint visible. A folder of a
-// lower layer of overlayfs cannot be renamed: there the manifest is removed first, without which the folder is no
-// checkpoint.
+// The folder is renamed first, so that a crash during the removal leaves no partial checkpoint visible. A folder in a
+// lower layer of overlayfs cannot be renamed. There the manifest is removed first, because a folder without a manifest
+// is not a checkpoint.
 void remove_checkpoint(const std::string& path) {
   const std::string aside = aside_of(path) + kPruned;
   remove_tree(aside);
@@ -170,7 +170,8 @@ void remove_checkpoint(const std::string& path) {
   }
   try {
     sync_dir(std::filesystem::path(path).parent_path().string());
-  } catch (const Error&) {  // after a power cut, the old name could show a checkpoint that is partly removed: keep it
+    // Keep the folder: after a power cut, the old name could show a checkpoint that is partly removed.
+  } catch (const Error&) {
     if (::rename(aside.c_str(), path.c_str()) != 0) storage_error("cannot rename back", aside, errno);
     throw;
   }
@@ -222,7 +223,7 @@ std::string save_checkpoint(const std::string& dir, const Checkpoint& c, const S
       throw;
     }
     try {
-      remove_tree(aside);  // the checkpoint of the same step that this one replaced
+      remove_tree(aside);  // aside: the older checkpoint of the same step, which was replaced
     } catch (const Error& e) {
       if (options.warn) options.warn(e.fact());
     }
@@ -298,8 +299,8 @@ static Latest find_usable(const std::string& dir) {
   return out;
 }
 
-// A run that saves at the same time renames and removes checkpoints, perhaps all that were listed. So if none can be
-// used, the search is repeated while the names change.
+// If another run saves at the same time, it renames and removes checkpoints, perhaps all that were listed here. So if
+// no listed checkpoint can be used, the search is repeated while the names change.
 Latest find_latest(const std::string& dir) {
   constexpr int kTries = 50;
   for (int tries = 1;; ++tries) {

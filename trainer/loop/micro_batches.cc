@@ -18,7 +18,7 @@ void launch_each(Session& session, const std::vector<int64_t>& before,
   session.stage_statistics();
   const NoWatchAfter ends{session.state()};
   for (size_t m = 0; m < before.size(); ++m) {
-    session.state().samples_before = before[m];  // so random numbers depend neither on micro-batch sizes nor on ranks
+    session.state().samples_before = before[m];  // makes random numbers independent of micro-batch sizes and ranks
     if (watch && m + 1 == before.size()) {
       watch->begin();
       session.state().watch = watch;

@@ -95,7 +95,7 @@ ScheduleConfig resumed_schedule(const ScheduleConfig& asked, const Checkpoint& c
          "request more by `max_steps` or `epochs`, name an earlier checkpoint with `resume`, or write this one's model "
          "with `export`");
   }
-  if (now == b.max_steps || now == c.step) return b.schedule;  // if now == c.step, no step remains
+  if (now == b.max_steps || now == c.step) return b.schedule;  // no step remains if now == c.step
   const ScheduleConfig next = changed(b, asked, c.step, how);
   log.note(cat("the run was to have ", b.max_steps, " steps, now ", now));
   return next;

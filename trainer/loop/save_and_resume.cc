@@ -116,8 +116,8 @@ void Trainer::warn_of_old(const std::string& why) const {
   config_.log.warning(cat("W_CKPT_REMOVE: an old checkpoint is kept: ", why));
 }
 
-// An interrupted evaluation may still find that another checkpoint is the best one. Until the resumed run has repeated
-// it, all are kept, so that the same ones remain as without the interruption.
+// An interrupted evaluation may still find that another checkpoint is the best. Until the resumed run has repeated that
+// evaluation, all checkpoints are kept. So in the end the same checkpoints remain as without the interruption.
 SaveOptions Trainer::save_options() const {
   return {evaluation_due_ ? 0 : config_.save_total_limit, best_.step,
           [this](const std::string& why) { warn_of_old(why); }};
@@ -149,7 +149,7 @@ std::vector<const MetricsLog*> Trainer::logs() const {
 }
 
 Save Trainer::save_of(std::vector<Checkpoint> checkpoints) const {
-  // The logs are durable first: also after a power cut they have the lines of all steps of any checkpoint.
+  // The logs are made durable first. So even after a power cut they contain the lines of all steps of any checkpoint.
   return {std::move(checkpoints), save_options(), [logs = logs(), &before = config_.before_save] {
             for (const MetricsLog* log : logs) log->sync();
             if (before) before();
@@ -170,7 +170,7 @@ void Trainer::settle() {
   for (const MetricsLog* log : logs()) log->sync();
   log_.reset();
   evaluations_.reset();
-  // Removes a checkpoint beyond the limit that is left if an earlier process was killed between a save and the removal
+  // Removes checkpoints beyond the limit, which remain if an earlier process was killed between a save and the removal
   // of older checkpoints.
   if (ranks_.is_root() && config_.saves && saved_step_ >= 0)
     prune_checkpoints(config_.output_dir + "/checkpoints", saved_step_, save_options());

@@ -24,7 +24,7 @@ SkipWatch::Message SkipWatch::observe(const StepScale& step) {
       ++calibration_skips_;
       return {};
     }
-    // The loss scale cannot fall below its smallest value, so once it is there every skip counts.
+    // The loss scale cannot fall below its smallest value. Once it has reached that value, every skip counts.
     calibrating_ = calibrating_ && !step.at_floor;
   }
   recent_.push_back(!step.applied);

@@ -112,8 +112,8 @@ void StepEngine::submit(const StepInput& w, const LossAccumulator& counted) {
 }
 
 void StepEngine::launch(const StepInput& w, const std::vector<int64_t>& before, LossTerms& terms) {
-  // An injected overflow (for tests) is written after backward, so the gradients must not be summed over the ranks
-  // during backward.
+  // In tests, an overflow may be injected, which is written after backward. So the gradients must not be summed over
+  // the ranks during backward.
   GradientWatch* const watch = overlaps_ && !w.inject_overflow ? early_.get() : nullptr;
   if (!cache_) return launch_micro_batches(session_, *w.losses, w.batches, before, terms, w.look, watch);
   const int64_t rows = w.all_rows >= 0 ? w.all_rows : std::reduce(w.rows.begin(), w.rows.end());
@@ -227,7 +227,7 @@ void StepEngine::release() {
 void StepEngine::gather_local() {
   for (const auto& [name, which] : moments_of(optimizer_)) {
     const auto t = update_->moment(which);
-    if (!t || which >= Moment::ema) continue;  // averages are the same on all ranks
+    if (!t || which >= Moment::ema) continue;  // moving averages are equal on all ranks
     const HostTensor mine = session_.device().on_host(*t);
     for (int r = 1; r < ranks_.size(); ++r) {
       std::string bytes;
@@ -241,8 +241,8 @@ void StepEngine::gather_local() {
   }
 }
 
-// Returns the name of the saved moment that this rank loads. With local steps, each rank saved its own moments, and
-// this rank loads those of rank() modulo the number of saved ranks. Otherwise all ranks share the moment.
+// Returns the name of the saved moment that this rank loads. With local steps, each rank saved separate moments; this
+// rank then loads those of rank() modulo the number of saved ranks. Otherwise all ranks load the same moment.
 std::string StepEngine::own_name(const std::string& moment, const std::map<std::string, HostTensor>& state) const {
   const auto is_there = [&](int r) {
     const std::string begin = cat(moment, kOfRank, r, '/');

@@ -57,7 +57,7 @@ extern "C" void amp_on_immediate_stop(int number) {
   if (number != SIGALRM && one_of_several.exchange(false)) {
     immediate = number;
     const itimerval once = {{0, 0}, {0, kLaunchedMicroseconds}};
-    if (::setitimer(ITIMER_REAL, &once, nullptr) == 0) return;  // the handler runs again for SIGALRM
+    if (::setitimer(ITIMER_REAL, &once, nullptr) == 0) return;  // SIGALRM runs the handler again
   }
   if (number == SIGALRM) number = immediate;
   ImmediateStop::obey(number, false);
@@ -113,7 +113,7 @@ void log_stopped(int signal, bool durable) {
                                ? hint_to_resume.load()
                                : "start again; files that were written before, also earlier checkpoints, are unchanged";
   Line line;
-  // Below "^C" or the progress bar; an activity's line is erased.
+  // The message starts below "^C" or the progress bar; the line of an activity is erased.
   line.add(activity_is_shown() ? "\r\x1b[K" : "\n");
   line.add(ink(Ink::error));
   line.add("error:");

@@ -18,7 +18,8 @@
 namespace amp {
 
 namespace {
-constexpr double kNoted = 10;         // seconds of evaluations after which a note may say that they dominate
+// Seconds spent on evaluations before a note may say that they take most of the time.
+constexpr double kNoted = 10;
 constexpr double kMemoryRenewal = 1;  // seconds between readings of the peak memory, which take longer than small steps
 }  // namespace
 
@@ -45,7 +46,7 @@ std::optional<Metrics> Trainer::evaluate() {
   const PaddingGuard::Counts checks = session_.padding_guard().counts();
   std::optional<Metrics> m =
       evaluate_unless_stopped(stop_, session_, config_.objective, *val_, config_.eval_batch_size, ranks_);
-  if (!m) session_.padding_guard().restore(checks);  // the resumed run repeats the evaluation
+  if (!m) session_.padding_guard().restore(checks);  // the evaluation was stopped; the resumed run repeats it
   const std::string text = m && !warned_not_finite_ ? m->not_finite_text() : "";
   if (!text.empty()) config_.log.warning(cat(text, " (evaluation at step ", step_, "; reported once)"));
   warned_not_finite_ = warned_not_finite_ || !text.empty();
@@ -229,7 +230,8 @@ TrainResult Trainer::run_steps() {
       if (!submit_next(loader, epoch_end)) break;
       eval_due = val_ && (epoch_end || (config_.eval_steps > 0 && step_ % config_.eval_steps == 0));
     }
-    // Between averages the ranks' weights differ, so evaluation, checkpoints and stops wait for the next average.
+    // Between two averages the weights differ among the ranks. Evaluation, checkpoints and stops wait for the next
+    // average.
     if (local() && !late && !epoch_end && step_ % config_.sync_every != 0) {
       take_steps(false, result, clock);
       continue;
@@ -279,7 +281,8 @@ bool Trainer::evaluate_timed(Clock& clock) {
 
 void Trainer::save_if_needed(bool due, bool better, bool early, Clock& clock) {
   if (!due && !((early || better) && config_.save_strategy != SaveStrategy::none)) return;
-  // A checkpoint that is written only because it is the best may be held in memory until SaveBudget affords it.
+  // A checkpoint may be due only because it is the best so far. It may then stay in memory until SaveBudget permits a
+  // save.
   if (due || early || !hold_best(next_)) save(next_, early || step_ >= config_.max_steps);
   clock.last = steady_seconds();
 }
@@ -307,7 +310,7 @@ bool Trainer::out_of_patience() const {
          best_.evals_since >= config_.early_stopping_patience;
 }
 
-// Checked only after a step is submitted, so that every resumed run makes progress, however short its time limit is.
+// The time is checked only after a step was submitted. So every resumed run makes progress, however short its limit is.
 bool Trainer::out_of_time() const {
   return config_.max_seconds > 0 && step_ < config_.max_steps && steady_seconds() - began_ >= config_.max_seconds;
 }

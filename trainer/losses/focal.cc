@@ -20,7 +20,7 @@ ValueId binary_focal(Builder& b, const LossSpec& spec, ValueId x, ValueId label)
   const ValueId other = shifted(b, scaled(b, y, -1), 1);
   const ValueId entropy = sub(b, b.op("Softplus", {x}), mul(b, x, y));
   const ValueId p = b.op("Sigmoid", {x});
-  // 1 - p_t = p + y - 2 p y
+  // l is the cross-entropy -log p_t, p the probability and y the label: 1 - p_t = p + y - 2 p y.
   ValueId l = entropy;
   if (gamma != 0) l = mul(b, l, power(b, add(b, p, mul(b, y, shifted(b, scaled(b, p, -2), 1))), gamma));
   if (alpha >= 0) l = mul(b, l, add(b, scaled(b, y, alpha), scaled(b, other, 1 - alpha)));

@@ -30,7 +30,7 @@ Sums kto(Builder& b, const LossSpec& spec, const LossInputs& in) {
   return {total(b, b.op("Where", {wanted, desirable, undesirable}))};
 }
 
-// The number of answers, without those to other prompts.
+// Returns the number of answers, without the answers to other prompts.
 Counts count_answers(const LossSpec&, const HostTensor& label, int64_t) {
   return {label.rank() == 2 ? static_cast<double>(label.dims()[0] / 2) : 0};  // answer_rows() reports other shapes
 }

@@ -18,7 +18,7 @@ Sums huber(Builder& b, const LossSpec& spec, const LossInputs& in) {  // c (r - 
   return {total(b, mul(b, c, sub(b, r, scaled(b, c, 0.5))))};
 }
 
-// Uses log cosh r = abs(r) + softplus(-2 abs(r)) - log 2, in which no exponential overflows.
+// Uses log cosh r = abs(r) + softplus(-2 abs(r)) - log 2, in which exponentials cannot overflow.
 Sums log_cosh(Builder& b, const LossSpec&, const LossInputs& in) {
   const ValueId r = b.op("Abs", {residual(b, in)});
   return {total(b, shifted(b, add(b, r, b.op("Softplus", {scaled(b, r, -2)})), -std::log(2.0)))};

@@ -15,8 +15,8 @@ namespace amp {
 
 namespace {
 
-// Returns the reward of the preferred answer of a pair minus that of the rejected one. outputs: logits in fp32, and for
-// losses with a teacher those of the teacher.
+// Returns the reward of a pair's preferred answer minus the reward of its rejected answer. outputs: logits in fp32; for
+// losses with a teacher, also the teacher's logits.
 double margin_of(const LossSpec& loss, std::span<const HostTensor> outputs, const HostTensor& label, int64_t pair) {
   const bool reference = loss_rule(loss.kind).teacher;
   check(!reference || outputs.size() > 1, "preference metrics without the teacher's outputs");
@@ -92,7 +92,7 @@ class AnswerProbabilities final : public Predictions {
   std::vector<double> sums_[2];    // indexed by row of the data; NaN: the row was left out
 };
 
-// -log sigmoid of the margin, for pairs whose rejected answer has the larger reward.
+// The error of a pair whose rejected answer has the larger reward: -log sigmoid of the margin.
 class PreferenceError final : public PerSampleError {
  public:
   PreferenceError(const LossSpec& loss, const MetricContext&) : loss_(loss) {}

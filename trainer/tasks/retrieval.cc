@@ -1,6 +1,5 @@
 // Retrieval: embeddings of anchors and candidates, without labels. Each anchor has one correct candidate, which should
-// be the nearest of all. A sample's error is the rank of that candidate. WorstSamples::finish() reads it from the
-// metrics.
+// be nearest to it. A sample's error is the rank of that candidate; WorstSamples::finish() reads it from the metrics.
 #include "base/error.h"
 #include "trainer/tasks/nearest.h"
 #include "trainer/tasks/task_rule.h"
@@ -9,7 +8,7 @@ namespace amp {
 
 namespace {
 
-// The sides (anchor, candidate, ...) are either alternating rows of one output, or one output per side.
+// The sides (anchor, candidate, ...) are alternating rows of one output, or each side is a separate output.
 class RetrievalMetrics final : public TaskMetrics {
  public:
   RetrievalMetrics(const LossSpec& loss, const MetricContext&)

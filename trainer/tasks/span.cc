@@ -131,7 +131,7 @@ class AnswerError final : public PerSampleError {
     const std::vector<double> ends = labels_of(r);
     const AnswerKey::Window& window = key_->windows.at(static_cast<size_t>(r.sample));
     const std::vector<Answer>& answers = key_->questions[window.question].answers;
-    // There is no error for a window that lacks the answer of a question with answers.
+    // A window that lacks the answer of a question with answers has no error.
     if (!answers.empty() && ends.at(0) == static_cast<double>(window.none)) return kNone;
     double error = 0;
     for (const size_t i : {size_t{0}, size_t{1}}) {

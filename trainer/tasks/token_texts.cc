@@ -33,7 +33,7 @@ class TokenTextMetrics final : public ClassMetrics {
 
 class TextLosses final : public Predictions {
  public:
-  // ahead: distance in positions from an output to the token that it predicts.
+  // ahead: a token's position minus the position of the output that predicts it.
   TextLosses(const PredictionContext& context, int64_t ahead)
       : ahead_(ahead),
         sums_(static_cast<size_t>(context.rows)),
@@ -79,7 +79,7 @@ class TextLosses final : public Predictions {
     for (const float v : x) sum += std::exp(static_cast<double>(v) - top);
     return std::log(sum) + top - x[static_cast<size_t>(id)];
   }
-  // Returns the loss of a row; NaN for a text without a token whose loss is computed.
+  // Returns the loss of a row; NaN if no token of the text has a loss.
   double loss(int64_t row) const {
     const auto r = static_cast<size_t>(row);
     return tokens_[r] ? sums_[r] / static_cast<double>(tokens_[r]) : std::nan("");
@@ -147,7 +147,7 @@ class TokenLossError final : public PerSampleError {
     }
   }
 
-  size_t ahead_;  // distance in positions from an output to the token that it predicts
+  size_t ahead_;  // position of a token minus that of the output that predicts it
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ struct MarkedRows {
   const HostTensor& label;
 
   bool desirable(int64_t sample) const { return outputs[2].as<float>()[sample] > 0.5F; }
-  // Returns log p - log p of the reference for a row.
+  // Returns the log-probability of a row's answer minus that of the reference.
   double ratio(int64_t row) const {
     check(outputs.size() == 3, "unpaired preferences without the reference's outputs and the marks");
     return answer_probability(loss, outputs[0], label, row, false) -
@@ -50,7 +50,7 @@ class MarkMetrics final : public TaskMetrics {
     }
   }
 
-  // margin is NaN without answers of both kinds.
+  // The margin is NaN unless the rows contain both desirable and undesirable answers.
   MetricValues values(double) const override {
     const double all = answers_[0] + answers_[1];
     return {{"accuracy", right_ / all},
@@ -60,7 +60,7 @@ class MarkMetrics final : public TaskMetrics {
 
  private:
   const LossSpec loss_;
-  double rewards_[2] = {0, 0}, answers_[2] = {0, 0};  // sums and numbers, of undesirable and desirable answers
+  double rewards_[2] = {0, 0}, answers_[2] = {0, 0};  // for [0] undesirable and [1] desirable answers
   double right_ = 0, divergence_ = 0;
 };
 
@@ -72,7 +72,8 @@ class AnswerProbability final : public Predictions {
 
   void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {
     const HostTensor logits = outputs.at(0).cast(DType::f32);
-    const int64_t each = logits.dims().at(0) / batch.rows;  // 1, or 2 if other answers follow
+    // 2 if each sample has a second row with another answer, else 1
+    const int64_t each = logits.dims().at(0) / batch.rows;
     for (int64_t r = 0; r < batch.rows; ++r) {
       auto row = static_cast<size_t>(batch.samples[static_cast<size_t>(r)]);
       if (!rows_.empty()) row = static_cast<size_t>(rows_[row]);
@@ -92,10 +93,11 @@ class AnswerProbability final : public Predictions {
  private:
   const LossSpec loss_;
   std::span<const int64_t> rows_;  // row of each sample; empty: samples are rows
-  std::vector<double> sums_;       // by row of the data; NaN: left out
+  std::vector<double> sums_;       // indexed by row of the data; NaN: the row was left out
 };
 
-// -log of the probability that the mark is right, for answers whose reward has the wrong sign.
+// The error of an answer whose reward has the wrong sign is -log of the probability that its mark is right. Other
+// answers have no error.
 class MarkError final : public PerSampleError {
  public:
   MarkError(const LossSpec& loss, const MetricContext&) : loss_(loss) {}
