@@ -71,7 +71,8 @@ class ImageChecker {
     f.images.emplace();
     try {
       RunSpec all = spec;
-      all.data.skip_bad_rows = std::numeric_limits<int64_t>::max();  // they are listed
+      // Bad rows do not end the check; the report lists them.
+      all.data.skip_bad_rows = std::numeric_limits<int64_t>::max();
       const Table table = read_image_table(all, name, true, true);
       f.rows = table.rows();
       report_.notes(table.notes());

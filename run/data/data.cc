@@ -98,7 +98,7 @@ TextOptions text_options(const DataSpec& data, const std::vector<InputSpec>& spe
   TextOptions t;
   t.text_columns = *data.text.text_columns;
   const TaskRule& rule = task_rule(needs.task);
-  const bool own = rule.writes_text();  // whether the labels are the text's own token ids
+  const bool own = rule.writes_text();  // true if the labels are token ids of the text itself
   if (needs.labeled && !own && (!needs.sides || !needs.labels.empty())) t.label_column = *data.label_column;
   t.sides = needs.sides;
   t.labels = rule.has_masks() ? LabelForm::classes : rule.labels.value_or(LabelForm::classes);

@@ -61,7 +61,7 @@ int64_t configured_start(const RunSpec& spec) {
 
 struct StartToken {
   int32_t id;
-  bool configured;  // true if it comes from config.json
+  bool configured;  // true if the value comes from config.json
 };
 
 StartToken start_token(const RunSpec& spec, const Tokenizer& tokenizer) {
@@ -174,7 +174,7 @@ static void warn_unanswered(const DataNeeds& needs, const Table& table, int64_t 
   fail(Exit::data, "E_DATA_EMPTY", cat(table.name(), ": there is nothing to learn in any row"), hint);
 }
 
-// Reports answers that are cut or left out. Fails if none is left. Answers: AnswerPairs or MarkedAnswers.
+// Reports answers that are cut or left out. Fails if no answer is left. Answers: AnswerPairs or MarkedAnswers.
 template <class Answers>
 static void report_answers(const DataNeeds& needs, const Table& table, const Answers& answers, int64_t max_seq_len) {
   if (answers.cut > 0)
@@ -195,8 +195,8 @@ static std::unique_ptr<Dataset> open_pairs_dataset(const TextRows& rows, const T
   return make_labeled_dataset(std::move(pairs.texts), rows.names, tokenizer, specs, t);
 }
 
-// Prints how many answers have which mark. The advice is that of TRL (arXiv:2402.01306, equation 8): the answers of one
-// mark together should weigh 1 to 4/3 times as much as those of the other.
+// Prints the number of answers with each mark. The advice is that of TRL (arXiv:2402.01306, equation 8): all answers of
+// one mark together should weigh 1 to 4/3 times as much as those of the other mark.
 static void note_marks(const RunSpec& spec, const std::vector<char>& marks, const DataNeeds& needs) {
   const auto wanted = static_cast<double>(std::count(marks.begin(), marks.end(), 1)),
              others = static_cast<double>(marks.size()) - wanted;

@@ -13,7 +13,7 @@ namespace amp {
 
 namespace {
 
-using Columns = std::vector<size_t>;  // columns of the input that a value holds, in this order
+using Columns = std::vector<size_t>;  // the columns of the input that a value holds, in order
 
 class Follower {
  public:

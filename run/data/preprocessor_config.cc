@@ -71,8 +71,8 @@ Size size_of_image(const nlohmann::json& j, const char* key, bool number_is_shor
   throw Unread{cat("'", key, "' ", s.dump())};
 }
 
-// Returns whether older files of this processor give the shorter side as a number. For other processors the number is
-// the side of a square.
+// Returns whether a number in older files of this processor is the shorter side. For other processors it is the side of
+// a square.
 bool takes_shorter_side(const std::string& type) {
   for (const char* const name : {"CLIP", "ConvNext", "Bit", "Levit", "MobileNet", "MobileViT", "PoolFormer"}) {
     if (type.starts_with(name)) return true;

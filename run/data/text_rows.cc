@@ -52,7 +52,7 @@ RunSpec with_letters(RunSpec spec, const Log& log) {
     capitals +=
         !token.starts_with('[') && std::any_of(token.begin(), token.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
   }
-  // A few words with capitals are allowed: bert-base-chinese, which is uncased, has <S> and <T>.
+  // A few words with capitals are allowed: bert-base-chinese, which is uncased, contains <S> and <T>.
   if (capitals * 100 < vocabulary->size()) return spec;
   spec.data.text.lower_case.suggest(false);
   log.info(cat("tokenizer: ", with_thousands(capitals), " words of '", printable(file),
@@ -76,7 +76,8 @@ RunSpec with_conversations(RunSpec spec, const std::string& path, const Log& log
                                               answers = {{"prompt", "chosen", "rejected"}, {"chosen", "rejected"}},
                                               marks = {{"prompt", "completion"}};
   std::vector<std::vector<std::string>> usual = labeled ? marks : pairs || marked ? answers : texts;
-  if (marked && !labeled) usual.push_back(marks[0]);  // reading the table reports that there are no marks
+  // Without labels, reading the table reports that marks are missing.
+  if (marked && !labeled) usual.push_back(marks[0]);
   for (const std::vector<std::string>& columns : usual) {
     const auto present = [&](const std::string& c) { return table.has_column(c); };
     if (!std::all_of(columns.begin(), columns.end(), present)) continue;
@@ -119,7 +120,7 @@ Table read_table(const RunSpec& spec, const std::string& path) {
   join_label_columns(table, *spec.data.label_column);
   const std::string& label = spec.data.tables.target->empty() ? *spec.data.label_column : *spec.data.tables.target;
   const TaskRule& task = task_rule(requested_task(spec.objective));
-  // Only names are trimmed; answers and target texts keep their spaces.
+  // Only class names are trimmed; answers and target texts keep their spaces.
   const bool names = task.text == TextForm::columns;
   if (spec.data.trim_labels && names && table.has_column(label)) trim_labels(table, label);
   if (spec.data.tables.target->empty() &&

@@ -54,7 +54,7 @@ bool is_language_model(const RunSpec& spec) {
   return all_losses(spec, &LossRule::next_token) || is_masked_language_model(spec);
 }
 
-// Returns true if the task is of language models and its loss reads the rows of a batch in pairs.
+// Returns true if the task belongs to language models and its loss reads the rows of a batch in pairs.
 static bool has_paired_rows(Task task) {
   if (task == Task::none || task_rule(task).text != TextForm::own_tokens) return false;
   const LossRule& rule = loss_rule(task_rule(task).loss);

@@ -52,7 +52,7 @@ class Scratch {
   TemporaryPath kept_;
 };
 
-// Returns the spec with a synthetic data file of the model's input shapes.
+// Returns the settings with a synthetic data file that has the shapes of the model's inputs.
 RunSpec with_synthetic_data(const RunSpec& given, const std::string& path, const Log& log) {
   RunSpec spec = given;
   Imported model = open_model(spec, Job::check, {});

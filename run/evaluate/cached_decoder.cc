@@ -1,8 +1,9 @@
-// A cache has more positions than it uses, so that one Program serves many tokens. Attention must not see the
-// unused positions. GroupQueryAttention counts the ones of the attention mask and uses that many positions from the
-// front. All other graphs concatenate past and new positions, and the mask hides the first, unused ones. So the new
-// position directly follows the used ones, as causal masks and windows require. Whether a graph computes positions and
-// masks in a way that permits this is not analyzed, but compared once.
+// A cache has more positions than are used, so that one Program serves many tokens. Attention must not see the unused
+// positions. GroupQueryAttention counts the 1s in the attention mask and reads that many positions from the front. All
+// other graphs append the new positions to the past. There the unused positions are the first ones, and the mask hides
+// them, so that the new position directly follows the used ones, as causal masks and windows require. Whether a graph
+// computes positions and masks in a way that permits this is tested, not analyzed: results with and without the cache
+// are compared once.
 #include "run/evaluate/cached_decoder.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr int64_t kCapacityStep = 64;
 
-// The dims of a cache before and after the dimension of positions.
+// The dims of a cache before and after its dimension of positions.
 struct Around {
   int64_t outer = 1, inner = 1;
   Around(const Dims& dims, int axis) {
@@ -112,7 +113,7 @@ void CachedDecoder::give_up(const std::string& why) {
 }
 
 bool CachedDecoder::agrees(const std::vector<float>& with, const std::vector<int32_t>& ids, int64_t most) {
-  // Programs of different shapes sum in different orders. 16-bit types round each partial result.
+  // Programs of different shapes add in different orders, and 16-bit types round each partial result.
   const double tolerance = low_ ? 5e-2 : 1e-3;
   const std::vector<float> without = whole_.logits(ids, most);
   double largest = 0, worst = 0;
@@ -120,7 +121,7 @@ bool CachedDecoder::agrees(const std::vector<float>& with, const std::vector<int
     largest = std::max(largest, std::abs(static_cast<double>(without[i])));
     worst = std::max(worst, std::abs(static_cast<double>(with[i]) - without[i]));
   }
-  return worst <= tolerance * largest;  // false for NaN, so that the plain way reports it
+  return worst <= tolerance * largest;  // false for NaN; decoding without the cache then reports it
 }
 
 std::vector<float> CachedDecoder::start(const std::vector<int32_t>& ids, int64_t most) {
@@ -203,7 +204,7 @@ void CachedDecoder::append(const Tensors& out, int64_t from, int64_t n) {
   for (size_t i = 0; i < stored_.size(); ++i) {
     const DecoderCaches::Part& p = caches_.parts[i];
     const HostTensor present = out.at(session_.source().value(p.present).name).cast(type_);
-    // A whole present has the past before the new positions.
+    // A present that holds the whole sequence has the past before the new positions.
     const int64_t first = p.whole && used > 0 ? present.dims()[static_cast<size_t>(p.axis)] - n : from;
     if (!p.at_front && used > 0) {
       const Around a(stored_[i].dims(), p.axis);

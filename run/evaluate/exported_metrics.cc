@@ -13,8 +13,8 @@
 namespace amp {
 
 namespace {
-// Returns for each node the type of its result in the file, fp32 unless it is a 16-bit type; empty if no node has a
-// 16-bit type.
+// Returns for each node the type of its result in the file: the 16-bit type, or fp32 for all other types. Returns an
+// empty list if no node has a 16-bit type.
 std::vector<DType> written_types(const SourceGraph& g, DType& low) {
   const std::vector<DType> values = value_types(g);
   std::vector<DType> types(g.nodes.size(), DType::f32);

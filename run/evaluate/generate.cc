@@ -39,7 +39,8 @@ std::string logits_of(RunSpec spec, const SourceGraph& g, Task task) {
   const bool own = std::any_of(asked.begin(), asked.end(), [](const LossSpec& s) {
     return loss_rule(s.kind).own_output || loss_rule(s.kind).teacher;
   });
-  // If the model computes this loss itself, its logits are another output. A loss with a teacher needs one.
+  // If the model computes this loss itself, its logits are a separate output. A loss with a teacher cannot be used
+  // without that teacher.
   if (own) spec.objective.loss = RunSpec::Texts{};
   const Objective objective = task_rule(task).writes_text() ? choose_objective(spec, g, {}, task, Log()) : Objective{};
   const LossSpec* const loss = measured_loss(objective);

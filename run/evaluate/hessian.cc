@@ -37,7 +37,8 @@ class Direction {
     for (const NamedTensor& t : read_tensor_file(path)) take(t);
   }
 
-  // Returns v by slot. wanted: the slots whose parameters have a gradient; all of them need a tensor.
+  // Returns v by slot. wanted: the slots whose parameters have a gradient. The file must hold a tensor for each of
+  // them.
   std::vector<HostTensor> over(const std::set<int>& wanted) {
     std::vector<std::string> missing;
     for (const int slot : wanted) {

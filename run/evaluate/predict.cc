@@ -190,7 +190,7 @@ Task as_asked(Task task, bool sides, const RunSpec& spec) {
   return task_rule(task).has_numbers() && sides && spec.data.text.text_columns->size() == 1 ? Task::retrieval : task;
 }
 
-// Returns the loss whose outputs decide what is predicted.
+// Returns the loss whose outputs determine the prediction.
 LossSpec choose_loss(RunSpec spec, const SourceGraph& g, const std::string& head, Task task, const Log& log) {
   const std::vector<LossSpec> asked = requested_losses(spec.objective).parts;
   const bool own =

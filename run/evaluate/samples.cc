@@ -122,7 +122,7 @@ class SampleRows {
     const std::vector<std::string> names = rows_.columns();
     const std::vector<nlohmann::ordered_json> cells = rows_.cells(static_cast<int64_t>(row_of(s.sample)));
     std::vector<std::string> wanted = *spec_.data.text.text_columns;
-    // The candidate texts are shown as label and prediction.
+    // For retrieval, the texts of the candidates are shown as label and prediction.
     if (task_rule(task_).embeddings && wanted.size() > 1) wanted.resize(1);
     for (size_t c = 0; c < names.size() && c < cells.size() && out.size() < kCells; ++c) {
       const bool asked = wanted.empty() || std::find(wanted.begin(), wanted.end(), names[c]) != wanted.end();
@@ -242,7 +242,7 @@ void SampleWriter::write(const WorstSamples& worst, int64_t step, const std::str
   const Dataset& numbered = run_.data.val->numbered();
   json out = {{"step", step}, {"task", name_of(worst.task())}, {"worst", json::array()}, {"always", json::array()}};
   const bool masks = !worst.always().empty();
-  std::erase_if(wrong, [&](const SampleRecord& s) {  // already shown
+  std::erase_if(wrong, [&](const SampleRecord& s) {  // removes samples that are already in "always"
     return std::any_of(worst.always().begin(), worst.always().end(),
                        [&](const SampleRecord& a) { return a.sample == s.sample; });
   });

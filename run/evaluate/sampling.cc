@@ -36,7 +36,8 @@ void keep_largest(std::vector<double>& weights, int64_t top_k) {
   for (double& w : weights) w = w >= least ? w : 0;
 }
 
-// Sets weights to 0, from the smallest on, as long as their sum is at most 1 - top_p of the whole. The largest stays.
+// Sets weights to 0, beginning with the smallest, while the sum of the removed weights is at most 1 - top_p of the
+// whole. The largest weight stays.
 void keep_probable(std::vector<double>& weights, double top_p) {
   if (top_p >= 1) return;
   std::vector<size_t> order;

@@ -1,5 +1,5 @@
-// A model with slots and the files of adapters. Names of PEFT modules depend on the architecture, which the folder of
-// the base states in genai_config.json or config.json.
+// Exports a model with slots, and the files of adapters. Names of PEFT modules depend on the architecture, which
+// genai_config.json or config.json in the base's folder states.
 #include "run/export/adapters.h"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ std::string type_in(const fs::path& folder) {
   return path_exists(hub) ? text_of(parse_json(read_file(hub).text()), "model_type") : std::string();
 }
 
-// Returns the name of the base for PEFT: what config.json says where the checkpoint was from, else the folder's name if
-// the folder is a language model's, else that of the file.
+// Returns the name of the base for PEFT: the name of the checkpoint's origin in config.json; else the name of the
+// folder if it holds a language model; else the name of the file.
 std::string name_of_base(const std::string& file) {
   const fs::path path = fs::absolute(file).lexically_normal(), folder = path.parent_path();
   const std::string hub = (folder / "config.json").string();
@@ -94,7 +94,7 @@ WrittenModel export_adapters(const OutputSpec& output, const PreparedModel& read
     out.adapter = peft_folder_of(path);
     PeftAdapter adapter = peft_values(t.lora, t.sites, values, names);
     adapter.base_sum = t.base_sum;
-    // PEFT chooses the class of the model by it.
+    // PEFT chooses the class of the model by this value.
     if (task_rule(ready.task).text == TextForm::own_tokens && !adapter.config.contains("task_type"))
       adapter.config["task_type"] = "CAUSAL_LM";
     write_peft_folder(out.adapter, adapter);

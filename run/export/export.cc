@@ -106,7 +106,7 @@ ExportedRun export_record(const ExportRecord& record, const std::string& folder,
   try {
     done.difference = compare_export(reference, written, ready.objective.losses, spec.output.export_types());
   } catch (const Error& e) {
-    // Only a warning, because the difference is caused by rounding to the requested 16-bit types.
+    // Only a warning is printed, because rounding to the requested 16-bit types causes the difference.
     if (e.id() != "E_EXPORT_CHECK" || !one_of(spec.output.export_types(), {"fp16", "mixed"})) throw;
     log.warning(cat("W_EXPORT_CHECK: ", e.fact(), "; ", e.hint()));
   }

@@ -22,7 +22,7 @@ namespace amp {
 
 namespace {
 
-// models with at most this many bytes of weights: the trial file is also run and compared
+// The trial file is also run and compared if the weights have at most this many bytes.
 constexpr int64_t kChecked = int64_t{256} << 20;
 
 // A temporary folder for the trial export, removed by the destructor.
@@ -42,8 +42,9 @@ class TrialFolder {
   }
   TrialFolder(const TrialFolder&) = delete;
   TrialFolder& operator=(const TrialFolder&) = delete;
-  ~TrialFolder() { remove_quietly(path_.c_str()); }  // so that only the original failure is reported
-  // The trial writes this file, that with ".data" appended, and the files of export_adapters().
+  // A failure to remove the folder must not hide the original failure.
+  ~TrialFolder() { remove_quietly(path_.c_str()); }
+  // The trial writes this file, the same name with ".data" appended, and the files of export_adapters().
   std::string file() const { return path_ + "/model.onnx"; }
 
  private:
@@ -79,8 +80,8 @@ int64_t trial_bytes(const OutputSpec& output, const ScheduleSpec& schedule, int6
   return (small && output.verify_export ? 3 : 2) * weights;
 }
 
-// Returns free memory to the system at the end of a scope. glibc keeps it otherwise: the memory of a second session, in
-// pages between blocks that are in use.
+// Returns free memory to the system at the end of a scope. Otherwise glibc keeps it: the pages of a freed session stay
+// in the process between blocks that are in use.
 struct ReturnFreeMemory {
   ReturnFreeMemory() = default;
   ReturnFreeMemory(const ReturnFreeMemory&) = delete;

@@ -48,8 +48,9 @@ void move_entry(const std::string& staged, const std::string& dir, const std::st
   const std::string from = staged + "/" + name, to = dir + "/" + name;
   if (!path_exists(from)) return;  // already moved before a crash
   if (is_dir(from) && path_exists(to)) {
-    // If `from` lacks files, its copy in `to` is complete: the process ended while move_path() removed `from`. Else
-    // `to` is of the replaced run. Files that cannot be read prove nothing: `from` is the only copy.
+    // If `from` lacks files, then `to` holds a complete copy: the process ended while move_path() removed `from`.
+    // Otherwise `to` belongs to the replaced run. Files that cannot be read prove nothing: `from` is then the only
+    // copy.
     if (lacks_files(from)) return remove_tree(from);
     remove_checkpoint(to);
   }
@@ -165,7 +166,7 @@ void finish_interrupted(const std::string& dir) {
   try {
     const DirLock lock(dir);
     recover_checkpoints(dir + "/checkpoints");
-  } catch (const Error&) {  // a running process is saving, or the folder is read-only: the other checkpoints count
+  } catch (const Error&) {  // in both cases the other checkpoints are used
   }
 }
 
@@ -205,7 +206,8 @@ void OutputFolder::lock() {
 void OutputFolder::examine() {
   finish_move(request_.dir + kNewRun, request_.dir);
   finish_move(request_.dir + kFinish, request_.dir);
-  ::rmdir((request_.dir + kNewRun).c_str());  // if it is empty: its files were moved, and the process was killed then
+  // Removes it only if it is empty: an earlier process was killed after it had moved the files.
+  ::rmdir((request_.dir + kNewRun).c_str());
   refuse_foreign();
   for (const std::string& folder : {request_.dir, request_.dir + kNewRun}) {
     for (const std::string& path : recover_checkpoints(folder + "/checkpoints"))
@@ -332,7 +334,7 @@ void OutputFolder::publish() {
   write_record(staged, record);
   const std::vector<std::string> move = movable(staged);
   std::vector<std::string> remove = minus(own_paths(dir), move);
-  if (!replaces_) {  // only the model files may be stale; logs and checkpoints are this run's
+  if (!replaces_) {  // logs and checkpoints belong to this run, so only the model files may be outdated
     remove.erase(std::remove_if(remove.begin(), remove.end(),
                                 [](const std::string& n) {
                                   return std::find(kModelFiles.begin(), kModelFiles.end(), n) == kModelFiles.end();

@@ -58,8 +58,8 @@ std::vector<std::string> checkpoint_names(const std::string& folder) {
   return out;
 }
 
-// Recognizes runs without a record by a checkpoint (a cleaner may have removed the record), or by the run.json of
-// earlier versions. Their model.onnx is not covered.
+// Recognizes a run without a record by a checkpoint (another program may have removed the record), or by the run.json
+// of earlier versions. This does not show that model.onnx belongs to the run.
 std::optional<RunRecord> earlier_record(const std::string& folder) {
   const std::string checkpoints = folder + "/" + kCheckpoints;
   for (const std::string& name : is_dir(checkpoints) ? checkpoint_names(folder) : std::vector<std::string>()) {
@@ -73,7 +73,7 @@ std::optional<RunRecord> earlier_record(const std::string& folder) {
   return ours ? std::optional(RunRecord{}) : std::nullopt;
 }
 
-// Returns why the record does not cover an existing file; empty if it does.
+// Returns the reason why an existing file does not belong to the record; empty if it does.
 std::string doubt(const std::string& folder, const std::string& name, const std::optional<RunRecord>& record) {
   if (!record) return "no run began in this folder";
   if (!is_model_file(name)) return "";
@@ -97,7 +97,7 @@ std::string slots_file(const std::string& model) {
 std::string peft_folder_of(const std::string& model) {
   const std::filesystem::path path(model), folder = path.parent_path();
   if (has_usual_name(path)) return folder.empty() ? "." : folder.string();
-  const bool taken = path.extension().empty();  // by the model
+  const bool taken = path.extension().empty();  // the model has this path
   return (folder / (path.stem().string() + (taken ? ".peft" : ""))).string();
 }
 
@@ -161,7 +161,8 @@ std::vector<std::string> foreign_paths(const std::string& folder) {
   for (const std::string& name : run_file_names(folder)) {
     const std::string path = folder + "/" + name;
     if (!path_exists(path)) continue;
-    if (name == kCheckpoints && is_dir(path) && list_dir(path).empty()) continue;  // prepared for a run
+    // An empty folder was prepared for a run.
+    if (name == kCheckpoints && is_dir(path) && list_dir(path).empty()) continue;
     const std::string why = doubt(folder, name, record);
     if (!why.empty()) out.push_back(cat("'", printable(path), "': ", why));
   }
@@ -206,8 +207,8 @@ int64_t process_of(const std::string& name) {
   return all_digits(rest) ? parse_integer(rest).value_or(0) : 0;
 }
 
-// Returns whether another process with this id runs, even if it only got the id of an ended process, so that no file in
-// use is removed.
+// Returns whether a process with this id runs that is not this process. It may be a new process with the id of an ended
+// one; its file is then kept too, so that no file in use is removed.
 bool is_running(int64_t process) {
   return process != ::getpid() && (::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH);
 }

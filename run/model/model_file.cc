@@ -1,7 +1,7 @@
-// Finds the model in folders that a user may name: of a run, of onnxruntime-genai (genai_config.json), of Optimum
-// (model.onnx, or encoder_model.onnx and decoder_model.onnx), a repository of the Hugging Face hub (config.json and
-// weights, ONNX files in onnx/), its cache.
-// Folders of other frameworks cannot be opened: the error names the command that converts them.
+// Finds the model in a folder that the user names. It may be the folder of a run, of onnxruntime-genai
+// (genai_config.json) or of Optimum (model.onnx, or encoder_model.onnx and decoder_model.onnx), a repository of the
+// Hugging Face hub (config.json and weights, ONNX files in onnx/), or the hub's cache. Folders of other frameworks
+// cannot be opened: the error names the command that converts them.
 
 #include "run/model/model_file.h"
 
@@ -147,7 +147,8 @@ std::string model_file(const std::string& path, const Log& log) {
   for (const char* name : {"model.onnx", "onnx/model.onnx"}) {
     if (is_file(in(folder, name))) return took(in(folder, name));
   }
-  // Optimum writes the decoder without a cache beside others. An encoder beside it makes it a part of a model.
+  // Optimum writes the decoder without a cache next to other files. If an encoder is among them, the decoder is only a
+  // part of the model.
   for (const char* name : {"decoder_model.onnx", "onnx/decoder_model.onnx"}) {
     const std::string encoder = in(folder, name[0] == 'o' ? "onnx/encoder_model.onnx" : "encoder_model.onnx");
     if (is_file(in(folder, name)) && !is_file(encoder)) return took(in(folder, name));

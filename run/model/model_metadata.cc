@@ -65,7 +65,7 @@ ModelRecord record_of(const RunSpec& spec, const Objective& objective, Task task
     return r;
   }
   for (const char* name : kTextSettings) keep(name);
-  // Pairs of answers are not the columns of the task that is recorded.
+  // The data are pairs of answers, but the recorded task has other columns.
   if (r.task != task && are_pairs(*spec.data.text.text_columns)) r.preprocessing.erase("text_columns");
   if (const std::string sum = tokenizer_sum(spec); !sum.empty()) r.preprocessing["tokenizer_sum"] = {sum};
   const TextForm text = task_rule(task).text;
@@ -132,7 +132,7 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
     for (const LossSpec& s : losses) texts.push_back(loss_json(s));
     offer("loss", texts);
   }
-  // The recorded task applies only if it fits the losses that are given.
+  // The recorded task is used only if it fits the given losses.
   if (record.task != Task::none && !spec.objective.task.asked()) {
     std::vector<std::string> texts = *spec.objective.loss;
     std::erase(texts, "auto");
@@ -144,13 +144,13 @@ RunSpec with_recorded(RunSpec spec, const ModelRecord& record, const Log& log) {
     const bool count = std::holds_alternative<int64_t>(value_of(spec, setting_named(name)));
     const bool negative = it->second.size() == 1 && it->second[0].starts_with('-');
     if (count && negative && it->first != "mask_ignore")
-      return;  // the record is invalid: of these numbers only mask_ignore may be negative
+      return;  // invalid record: among these numbers, only mask_ignore may be negative
     offer(name, it->second);
   };
   for (const char* name : kTextSettings) recorded_text(name);
   for (const char* name : kSpanSettings) recorded_text(name);
   for (const char* name : kLanguageSettings) {
-    if (name != std::string_view("doc_stride")) recorded_text(name);  // recorded with kSpanSettings already
+    if (name != std::string_view("doc_stride")) recorded_text(name);  // doc_stride is also in kSpanSettings
   }
   for (const char* name : kSeq2SeqSettings) recorded_text(name);
   for (const char* name : kMaskingSettings) recorded_text(name);

@@ -68,16 +68,16 @@ void require_labels(const SourceGraph& g, int output, int64_t labels, bool image
   }
 }
 
-// Returns whether the output is that of a convolution that predicts boxes or maps, and not a classifier of whole
-// images.
+// Returns whether a convolution that predicts boxes or maps computes the output. The output is then not that of a
+// classifier of whole images.
 bool predicts_something_else(const ModelSpec& model, const SourceGraph& g, const Classifier& c, int output,
                              const std::string& kind) {
   return c.image && kind == "classification" && model.output.empty() &&
          classes_of_output(g, output, Task::classification) == 0 && inspect_task(g, true);
 }
 
-// Returns whether a layer of one output scores each token, [B, S], and so is not a classifier or regression of whole
-// rows.
+// Returns whether a layer with one output scores each token, [B, S]. Such a layer is not a classifier or regression of
+// whole rows.
 bool scores_tokens(const SourceGraph& g, const Classifier& c, int output, const std::string& kind) {
   if (c.labels != 1 || (kind != "classification" && kind != "regression" && kind != "multilabel")) return false;
   try {
@@ -207,7 +207,7 @@ int64_t classes_of_output(const SourceGraph& g, int output, Task task) {
   return d.size() == rank && d[axis] > 0 ? d[axis] : 0;
 }
 
-// Returns whether an output has the name of a representation, whose elements are not classes.
+// Returns whether an output is named as an embedding, whose elements are not classes.
 static bool called_embedding(const std::string& name) {
   const std::string lower = lower_case(name);
   for (const char* part : {"embed", "hidden", "pool", "feature", "repr", "vector", "latent"}) {

@@ -13,8 +13,8 @@
 namespace amp {
 
 namespace {
-// Returns the shapes of all values for two images of the declared size, or of usual sizes if that is open. Returns
-// nothing if the graph cannot be bound.
+// Returns the shapes of all values for two images, which have the declared size or, if the size is open, a usual size.
+// Returns nothing if the graph cannot be bound.
 std::vector<Dims> probed(const SourceGraph& g) {
   for (const int64_t side : {64, 224, 640}) {
     try {

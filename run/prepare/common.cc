@@ -45,7 +45,7 @@ bool computes(Job job) {
   return job == Job::evaluate || job == Job::predict || job == Job::gradients || job == Job::generate;
 }
 
-// Logs what is doubtful about a model that trains: few trainable parameters, tensors whose role is uncertain.
+// Logs doubts about a model that is to be trained: few trainable parameters, or tensors whose role is uncertain.
 void note_doubts(const Imported& m, const Log& log) {
   if (const std::string little = warn_if_mostly_frozen(m.graph, m.verdicts); !little.empty())
     log.warning(printable(little));
@@ -159,8 +159,8 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
   o.sync_batchnorm = job == Job::train && synchronizes(spec.distribution, spec.model);
   o.fusion = spec.device.fusion;
   o.log = log;
-  // The decisions to remove padding and rows depend on one rank's batches, so they are not made if batch statistics are
-  // synchronized over the ranks.
+  // If batch statistics are synchronized over the ranks, padding and rows must not be removed: each rank would decide
+  // by its own batches.
   o.remove_padding = spec.device.remove_padding && !o.sync_batchnorm;
   o.skip_unlabeled = spec.device.skip_unlabeled && !o.sync_batchnorm;
   o.batchnorm_as_written = job == Job::predict;
@@ -172,7 +172,7 @@ SessionOptions session_options(const RunSpec& spec, Job job, const PrecisionPlan
 }
 
 void set_threads(const DeviceSpec& device, const Log& log) {
-  constexpr int kOthers = 3;  // threads beside OpenMP's: loading data, serving the report, watching ranks
+  constexpr int kOthers = 3;  // threads in addition to OpenMP's: they load data, serve the report and watch the ranks
   if (device.threads > 0) omp_set_num_threads(static_cast<int>(device.threads));
   const int wanted = omp_get_max_threads(), needed = wanted - 1 + kOthers, possible = startable_threads(needed);
   const int used = possible == needed ? wanted : std::max(1, possible - kOthers + 1);

@@ -7,7 +7,7 @@ namespace amp {
 
 void note_batch_norms(const RunSpec& spec, const SourceGraph& graph, const TrainData& data, const Log& log) {
   if (*spec.model.batchnorm != "train") return;
-  bool norms = false, rows_only = false;  // rows_only: statistics over rows, not over positions too
+  bool norms = false, rows_only = false;  // rows_only: statistics are computed over rows only, not also over positions
   for (const SourceNode& n : graph.nodes) {
     if (n.op != "BatchNormalization" || n.inputs.empty() || n.inputs[0] < 0) continue;
     const SourceValue& x = graph.value(n.inputs[0]);
@@ -32,7 +32,8 @@ void note_batch_norms(const RunSpec& spec, const SourceGraph& graph, const Train
 }
 
 void note_scaled_numbers(const RunSpec& spec, const Imported& model, const Features& features, const Log& log) {
-  const bool own = never_trained(*model.doc) || !recorded(*model.doc).losses.empty();  // this program made it
+  // True if this program made the model.
+  const bool own = never_trained(*model.doc) || !recorded(*model.doc).losses.empty();
   if (own || spec.data.tables.feature_scaling == "none" || features.numbers.empty()) return;
   log.note(cat("numbers are scaled for training (`feature_scaling` ", spec.data.tables.feature_scaling,
                "): if another program trained the model on unscaled numbers, give `feature_scaling` none"));

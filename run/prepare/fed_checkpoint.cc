@@ -19,13 +19,13 @@ void drop_data_settings(std::map<std::string, std::string>& saved, std::map<std:
 
 void adopt_fed_checkpoint(Checkpoint& checkpoint, const std::map<std::string, std::string>& fixed, const Dataset& data,
                           const SamplerOptions& options, const Log& log) {
-  if (checkpoint.hashes.count("train")) return;  // every run from files records its data
+  if (checkpoint.hashes.count("train")) return;  // a run that reads its data from files stores a hash of them
   std::map<std::string, std::string> compared = fixed;
   drop_data_settings(checkpoint.hashes, compared);
   require_same(checkpoint.hashes, compared);
   checkpoint.hashes = fixed;
   const Sampler sampler = make_sampler(data, options);
-  int64_t epoch = 0, window = checkpoint.step;  // a step consumes a window
+  int64_t epoch = 0, window = checkpoint.step;  // each optimizer step consumes one accumulation step
   for (int64_t all = sampler.windows_per_epoch(epoch); window >= all; all = sampler.windows_per_epoch(epoch)) {
     window -= all;
     ++epoch;

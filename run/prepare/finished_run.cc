@@ -1,5 +1,5 @@
-// Reuses files of a finished run: its tokenizer, chat template and joined tables are read from the run's export record.
-// So is the form of its adapters: with slots, model.onnx alone is the untrained base; merged, it holds the adapter.
+// Reuses files of a finished run. The run's export record names its tokenizer, chat template and joined tables. It also
+// names the form of its adapters: with slots, model.onnx by itself is the untrained base; merged, it holds the adapter.
 // A record that cannot be read is not an error here, because the files may not be needed.
 #include "run/prepare/finished_run.h"
 
@@ -67,13 +67,14 @@ bool exports(const std::string& folder, std::initializer_list<const char*> forms
   }
 }
 
-// Returns the adapter that was exported with a base with slots, beside it; empty: none.
+// Returns the adapter file that was exported next to a base with slots; empty if there is none.
 std::string adapter_beside(const std::string& model) {
   const std::string adapter = fs::path(model).replace_extension(".onnx_adapter").string();
   return path_exists(adapter) && path_exists(slots_file(model)) ? adapter : std::string();
 }
 
-// Chooses the adapter of a run that exported slots, if its folder is named. The file alone may be meant as the base.
+// Chooses the adapter of a run that exported slots, if the user named the run's folder. A user who names the file may
+// mean the base.
 void choose_adapter(ModelSpec& model, bool by_folder, const Log& log) {
   const std::string beside = adapter_beside(model.model);
   if (!model.adapter.empty() || beside.empty()) return;

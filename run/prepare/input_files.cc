@@ -42,7 +42,7 @@ std::vector<std::pair<std::string, std::string>> input_files(const RunSpec& spec
 
 std::map<std::string, std::string> resume_record(const RunSpec& spec) {
   std::map<std::string, std::string> out = same_settings(spec);
-  // The number of ranks may change if the number of samples of a micro-batch over all ranks stays the same.
+  // The number of ranks may change if a micro-batch keeps its number of samples, counted over all ranks.
   out["batch_size"] = cat(spec.schedule.batch_size * spec.distribution.ranks);
   for (const auto& [name, path] : input_files(spec)) {
     if (name == "model") {

@@ -86,7 +86,8 @@ void smooth_labels(const ObjectiveSpec& objective, Losses& losses) {
          "leave it out, or train with `loss` cross_entropy");
 }
 
-// Refuses losses that have no teacher. references: those that compare with the model before training do not need one.
+// Refuses losses that need a teacher if there is none. references: losses that compare with the model before training
+// need no teacher.
 void require_teachers(const Losses& losses, bool references) {
   for (const LossSpec& s : losses.parts) {
     const LossRule& rule = loss_rule(s.kind);
@@ -98,7 +99,8 @@ void require_teachers(const Losses& losses, bool references) {
   }
 }
 
-// Adds a distill loss for `teacher` unless the user named one. With a teacher, kl without a label means distill.
+// Adds a distill loss for `teacher` unless the user named such a loss. With a teacher, kl without a label means
+// distill.
 void add_teacher(const ObjectiveSpec& objective, Losses& losses, bool references) {
   const bool teacher = !objective.teacher.empty();
   for (LossSpec& s : losses.parts) {

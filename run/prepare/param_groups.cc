@@ -98,9 +98,8 @@ size_t master(const Values& values, size_t i) {
   return values[i].tied_to < 0 ? i : static_cast<size_t>(values[i].tied_to);
 }
 
-// Returns a parameter's distance from the head, in layers. A LoRA adapter, and the row that stands for a repeated
-// parameter (tie_rows()), have the depth of their weight; every other parameter that surgery added belongs to the head
-// (0).
+// Returns a parameter's distance from the head, in layers. A LoRA adapter has the depth of its weight. So has the row
+// that stands for a repeated parameter (tie_rows()). All other parameters that surgery added belong to the head (0).
 int depth_of(const LayerDepths& layers, const SourceValue& v) {
   for (const char* const suffix : {"", ".lora_A", ".lora_B", ".lora_magnitude", ".row"}) {
     const std::string end = suffix;
@@ -108,7 +107,7 @@ int depth_of(const LayerDepths& layers, const SourceValue& v) {
     const auto it = layers.depth.find(v.name.substr(0, v.name.size() - end.size()));
     if (it != layers.depth.end()) return it->second;
   }
-  // The adapted weight is not in layers.depth if it is quantized (then it is not a parameter) or is a part of a packed
+  // layers.depth lacks the adapted weight if it is quantized (then it is not a parameter) or is a part of a packed
   // weight.
   for (const LayerDepths::Layer& l : layers.layers) {
     if (v.reason == "LoRA" && v.name.starts_with(l.name + ".")) return l.depth;
@@ -189,7 +188,7 @@ void apply_row(ParamGroups& groups, const ParamGroup& row, const OptimizationSpe
 }
 
 struct Count {
-  // number of trainable tensors, of their elements, and of frozen tensors
+  // numbers of trainable tensors, of elements of these tensors, and of frozen tensors
   int64_t tensors = 0, parameters = 0, frozen = 0;
   void add(const Chunk& c) {
     (c.frozen ? frozen : tensors) += 1;
@@ -221,8 +220,8 @@ std::string text_of(const ParamGroup& row) {
   return join(parts, ", ");
 }
 
-// A line of the layer table that is logged. Lines are ordered by distance from the head; layers without parameters have
-// none.
+// A line of the layer table that is logged. Lines are ordered by distance from the head. Layers without parameters have
+// no line.
 struct LayerRow {
   std::string name;
   double scale = 1;

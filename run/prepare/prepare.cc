@@ -74,7 +74,7 @@ DataFacts inspect_data(RunSpec& spec, std::shared_ptr<const FeatureTable>& read,
   return f;
 }
 
-// Fails for `export_raw_rows` of data that are not a table, or whose features no ONNX node computes.
+// Fails if `export_raw_rows` is set, but the data are not a table, or ONNX nodes cannot compute the features.
 void require_raw_rows(const RunSpec& spec, const DataFacts& facts) {
   if (!*spec.output.export_raw_rows) return;
   if (!facts.features)
@@ -94,8 +94,8 @@ void check_facts(const PreparedRun& run, const DataLabels& labels, const SourceG
   require_known_task(run.spec, graph, run.facts.kind(), run.facts.task);
 }
 
-// Returns the DataFacts of the run that is resumed. Its weights were trained with the classes in that order, even if
-// the rules for class order have changed since.
+// Returns the DataFacts of the run that is resumed. Its weights were trained with the order of classes in these facts,
+// even if the rules for that order have changed since.
 DataFacts resumed_facts(const PreparedRun& run) {
   if (!run.folder || !run.folder->checkpoint() || !path_exists(run.folder->work() + "/" + kExportRecord)) return {};
   return read_export_record(run.folder->work()).facts;
@@ -193,7 +193,7 @@ void restore(PreparedRun& run, Checkpoint& checkpoint) {
   adopt_fed_checkpoint(checkpoint, run.config.fixed, *run.data.train, run.config.sampler, run.host.log);
   require_same(checkpoint.hashes, run.config.fixed);
   const OutputSpec& output = run.spec.output;
-  // A run that continues in another folder may not have the best checkpoint.
+  // If a run continues in another folder, that folder may lack the best checkpoint.
   if (run.folder && output.export_weights == "best" && output.resume == "auto")
     verify_best(run.folder->work() + "/checkpoints", checkpoint);
   run.config.schedule = resumed_schedule(run.config.schedule, checkpoint,
@@ -212,7 +212,7 @@ void require_length(const SourceGraph& g, const std::vector<int>& outputs, int64
       return false;
     }
   };
-  if (!fits(3) || fits(longest)) return;  // not checked here, because the training graph reports other errors better
+  if (!fits(3) || fits(longest)) return;  // the training graph reports other errors better
   int64_t ok = 3, bad = longest;
   while (bad - ok > 1) (fits((ok + bad) / 2) ? ok : bad) = (ok + bad) / 2;
   fail(Exit::data, "E_DATA_LENGTH", cat("the longest sequence has ", longest, " tokens, the model takes at most ", ok),
@@ -233,7 +233,7 @@ int64_t longest_of(const TextSpec& text, const Dataset& data) {
   return *text.max_seq_len > 0 ? std::min(padded, std::max(n, *text.max_seq_len)) : padded;
 }
 
-// Returns the factors of the learning rate of each B (LoRA+).
+// Returns a factor of the learning rate for each B (LoRA+).
 static std::map<std::string, double> lora_rates(const SourceGraph& g, const Trainable& trainable) {
   std::map<std::string, double> rates;
   for (const LoraAdapter& a : trainable.lora) rates[g.value(a.b).name] = trainable.lora_lr_ratio;

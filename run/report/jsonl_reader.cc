@@ -14,7 +14,7 @@ namespace amp {
 
 void JsonlReader::read(const std::function<void()>& begin, const std::function<void(const nlohmann::json&)>& line) {
   const int fd = open_file(path_.c_str(), O_RDONLY | O_NONBLOCK);  // a pipe without a writer must not block
-  if (fd < 0) return;                                              // does not exist yet
+  if (fd < 0) return;                                              // the file does not exist yet
   struct stat s {};
   if (::fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) {
     close_file(fd);

@@ -24,7 +24,8 @@ std::string number(const json& v, int digits) {
   return out.str();
 }
 
-// Returns the member of nested objects with these names; null if there is none. The names may be those of a file.
+// Returns the member that a path of names leads to in nested objects; null if there is none. The names may come from a
+// file.
 const json& at(const json& from, std::initializer_list<std::string_view> names) {
   static const json missing;
   const json* found = &from;

@@ -8,7 +8,7 @@
 namespace amp {
 namespace {
 
-// Returns the values of the others at a step, with a sign by which smaller is better.
+// Returns the values that the other runs had at `step`, multiplied by `sign` so that smaller is better.
 std::vector<double> values_at(int64_t step, const std::vector<MetricCurve>& others, double sign) {
   std::vector<double> out;
   for (const MetricCurve& curve : others) {
@@ -43,7 +43,7 @@ std::optional<std::string> pruned(Pruning method, const MetricCurve& run, size_t
   if ((number & (number - 1)) != 0) return std::nullopt;
   const auto better =
       static_cast<size_t>(std::count_if(at.begin(), at.end(), [&](double other) { return other < cost(index); }));
-  const size_t kept = (at.size() + 2) / 2;  // half of the runs with this one, rounded up
+  const size_t kept = (at.size() + 2) / 2;  // half of the runs, this run included, rounded up
   if (better < kept) return std::nullopt;
   return cat("its value ", sign * cost(index), " is not among the best ", kept, " of ", at.size() + 1, " runs at step ",
              run[index].first);

@@ -1,5 +1,5 @@
-// Reads run.json and eval.jsonl of a sweep's runs. The tables contain nothing that depends on the time or the machine:
-// a sweep that was killed and continued has the same tables as an uninterrupted one.
+// Reads run.json and eval.jsonl of a sweep's runs. The tables do not depend on the time or the machine: a sweep that
+// was killed and continued has the same tables as an uninterrupted one.
 #include "run/sweep/results.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Search spaces. A grid is the Cartesian product of the lists. Random trials are drawn by Philox from (seed, trial,
-// setting), and a trial that was drawn before is drawn again. Drawn numbers are rounded to four digits: the name of a
+// setting); a trial that equals an earlier one is drawn again. Drawn numbers are rounded to four digits: the name of a
 // run then states its values exactly.
 #include "run/sweep/space.h"
 
@@ -20,7 +20,8 @@ namespace {
 using nlohmann::ordered_json;
 constexpr uint64_t kStream = 0x7377'6565'7000'0000;  // "sweep"; other streams of Philox have the same seed
 constexpr size_t kLongestName = 120;                 // bytes; file systems allow 255
-constexpr uint64_t kDrawsPerTrial = 100;             // draws for one trial, before the space counts as exhausted
+// Number of draws for one trial after which the space counts as exhausted.
+constexpr uint64_t kDrawsPerTrial = 100;
 
 [[noreturn]] void refuse_space(std::string fact, std::string hint) {
   fail(Exit::usage, "E_SWEEP", std::move(fact), std::move(hint));

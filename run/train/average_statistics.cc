@@ -24,8 +24,8 @@ std::vector<std::vector<double>> moved(Session& session, const Statistics& stati
   return out;
 }
 
-// Returns 1 - keep of a statistic (see moved()). `once` is its value after one batch if it was 0 before, `twice` its
-// value after the same batch once more.
+// Returns 1 - keep of a statistic (see moved()) that was 0 at first. once: its value after one batch; twice: its value
+// after the same batch was processed a second time.
 double momentum(const std::vector<double>& once, const std::vector<double>& twice) {
   size_t at = 0;
   for (size_t k = 1; k < once.size(); ++k) {

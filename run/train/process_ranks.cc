@@ -27,7 +27,7 @@ namespace amp {
 
 namespace {
 
-// seconds that a rank has to answer while ranks connect, in addition to the heartbeat
+// The time in seconds in which a rank must answer while ranks connect, in addition to the heartbeat.
 constexpr double kAnswerSeconds = 5;
 constexpr int64_t kMostTokenBytes = 4096;
 
@@ -39,8 +39,8 @@ void end_process(const Error& e) {
   ::_exit(static_cast<int>(e.exit()));
 }
 
-// Limits the time until the ranks are connected. Without it they would wait forever for a rank that failed to start, if
-// the launcher does not end the others.
+// Limits the time until the ranks are connected. Without this limit they would wait forever for a rank that failed to
+// start, if the launcher does not end the others.
 class StartLimit {
  public:
   StartLimit(double seconds, const char* id, const Report& report)
@@ -68,7 +68,7 @@ class StartLimit {
   std::mutex mutex_;
   std::condition_variable ended_;
   bool over_ = false;
-  std::thread thread_;  // last member, because it uses the others
+  std::thread thread_;  // last member, because the thread uses the other members
 };
 
 }  // namespace
@@ -140,7 +140,7 @@ void Processes::doing(int64_t step, const char* phase) {
 void Processes::failed(const std::exception& e) {
   if (!failure_detector_) return;
   const auto* const known = dynamic_cast<const Error*>(&e);
-  // After a lost message the failure detector is about to report which rank is gone and why, and to end this process.
+  // After a lost message, the failure detector will soon report which rank is gone and why, and end this process.
   if (known && known->id() == "E_RANK_LOST") std::this_thread::sleep_for(std::chrono::seconds(2));
   failure_detector_->failed(known ? cat(known->id(), ": ", known->fact()) : e.what());
 }

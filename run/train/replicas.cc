@@ -18,7 +18,7 @@ namespace amp {
 
 namespace {
 
-// Divides the CPU threads among the replicas. The number of threads does not change any bits.
+// Divides the CPU threads among the replicas. Results do not depend on the number of threads, bit for bit.
 class Share {
  public:
   explicit Share(int ranks) : before_(omp_get_max_threads()), each_(std::max(1, before_ / ranks)) { take(); }
@@ -31,7 +31,7 @@ class Share {
   int before_, each_;
 };
 
-// Keeps the first failure of any rank; failures of other ranks follow from it.
+// Keeps the first failure of any rank; later failures of other ranks are its consequences.
 class FirstFailure {
  public:
   explicit FirstFailure(ThreadGroup& group) : group_(group) {}

@@ -48,7 +48,7 @@ struct Training {
   std::unique_ptr<SamplePrompts> prompts = nullptr;
   // metadata of the model file; made at the start, when all inputs are read
   std::map<std::string, std::string> metadata = {};
-  bool export_agreed = false;    // the result of try_export()
+  bool export_agreed = false;    // the ranks' common result of try_export()
   bool stopped_by_host = false;  // the result of Host::stop
 
   const std::string& work() const { return run.folder->work(); }
@@ -86,7 +86,7 @@ void watch(Training& t) {
     warn_of_failure(t.run.host.log, "the answers to `sample_prompts` are missing",
                     [&] { t.prompts->answer(*t.session, step, t.work()); });
   };
-  // A checkpoint is restored later, so these are the weights before training, also in a resumed run.
+  // The checkpoint is restored after this point, so also in a resumed run these are the weights before training.
   if (!path_exists(t.work() + "/" + kAnswersFile)) answer(0);
   t.run.config.on_eval = [&t, answer, then = t.run.config.on_eval](int64_t step, const Metrics& m) {
     {
@@ -185,7 +185,7 @@ void note_better_step(const Training& t) {
           : cat("`export ", printable(spec.output.output_dir), " --export_weights best --out best.onnx` writes them")));
 }
 
-// Puts the requested weights (best, ema, evaluated) in place of the last ones.
+// Replaces the last weights by those that a setting requests (best, ema, evaluated).
 void choose_weights(Training& t) {
   const std::string& which = t.run.spec.output.export_weights;
   const bool averaged = names_average(which);
@@ -217,7 +217,7 @@ void choose_weights(Training& t) {
 // file that the ONNX checker rejects is kept. So no model is lost.
 void write_model(const Training& t, const std::vector<TrainedTensor>& weights, const std::string& path) {
   const PreparedRun& run = t.run;
-  // An untrained file of tensors keeps its metadata.
+  // A file of tensors that was not trained keeps its metadata.
   const bool keeps = t.report.result.steps == 0 && run.facts.kind() == DataKind::tensors;
   const std::map<std::string, std::string> metadata = keeps ? std::map<std::string, std::string>() : t.metadata;
   try {
