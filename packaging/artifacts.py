@@ -97,7 +97,7 @@ def write_notices(folder, archives, static, jinja, debian):
     for name in own:
         shutil.copyfile(static / "licenses" / f"{name}.txt", folder / f"{name}.txt")
     shutil.copyfile(jinja / "LICENSE", folder / "llama.cpp-jinja.txt")
-    shutil.copyfile(ROOT / "LICENSE", folder / "onnx.txt")  # the same license
+    shutil.copyfile(ROOT / "LICENSE", folder / "onnx.txt")  # ONNX has the same license
     unknown = [a for a in archives if debian.owner(a) is None and pathlib.Path(a).stem not in own | {"libonnx"}]
     if unknown:
         raise SystemExit(f"no license is known for {unknown}")

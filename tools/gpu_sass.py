@@ -46,7 +46,7 @@ def kernels(tool, file):
     return {n: k for n, k in found.items() if k["instructions"]}
 
 
-TYPES = {"0": "fp32", "2": "fp16", "3": "bf16"}  # values of DType in base/dtype.h
+TYPES = {"0": "fp32", "2": "fp16", "3": "bf16"}  # values of DType in base/dtype.h -> names
 
 
 def short(name):

@@ -1,5 +1,5 @@
-// JUnit XML, as Jenkins and GitLab read it: an error of the run is <error>, a missed gate is <failure>, and a run that
-// stopped with a checkpoint is <skipped>, because it is to be continued.
+// Writes JUnit XML, as Jenkins and GitLab read it. An error of the run is <error> and a missed gate is <failure>. A run
+// that stopped with a checkpoint is <skipped>, because it is to be continued.
 #include "tools/junit.h"
 
 #include <algorithm>

@@ -73,7 +73,7 @@ void restart_prepared(char** argv) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (failed) return;
   unbind();
-  execv(self.c_str(), argv);  // returns only on failure: continue without it
+  execv(self.c_str(), argv);  // execv returns only on failure; the program then continues without the restart
 }
 
 bool trains(const amp::cli::Options& opts) {

@@ -1,6 +1,6 @@
-// Starts this program once per GPU with torchrun's environment variables and a random token, and waits. Standard error
-// of all ranks but the first goes to memory files, which are printed only if the first rank does not report the
-// failure. A rank's death signal is tied to this process.
+// Starts this program once per GPU with torchrun's environment variables and a random token, and waits. Only the first
+// rank writes to this process's standard error. That of the others goes to memory files, which are printed if the first
+// rank does not report the failure. If this process dies, the ranks receive a signal.
 #include "tools/start_ranks.h"
 
 #include <signal.h>
@@ -96,7 +96,7 @@ class Ranks {
   static constexpr int kLost = static_cast<int>(Exit::distributed);
   struct Rank {
     pid_t process = 0;     // process id; 0: the process ended
-    int stderr_file = -1;  // its standard error as a file; -1: the first rank uses ours
+    int stderr_file = -1;  // its standard error as a file; -1: the first rank, which writes to that of this process
     int code = 0;
   };
 

@@ -1,5 +1,5 @@
-// Plans a sweep. A run's command line is that of the sweep with the run's values. It is parsed and checked here as in
-// the child process, so that a mistake is reported before the first run. Settings from the environment and from
+// Plans a sweep. A run's command line is the sweep's command line plus the run's values. It is parsed and checked here
+// as in the child process, so that a mistake is reported before the first run. Settings from the environment and from
 // --config are not repeated: the child reads them itself.
 #include "tools/sweep_plan.h"
 
@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Settings that belong to the whole sweep: its folder, how runs are compared, and what a run is.
+// Settings that belong to the whole sweep: its folder, the comparison of runs, and the definition of a run.
 bool of_sweep(std::string_view name) {
   return one_of(name, {"output_dir", "resume", "overwrite", "require", "metric_for_best_model", "lr_range_test"});
 }
@@ -73,7 +73,7 @@ void add_flag(std::vector<std::string>& words, std::string_view name, const std:
   for (const std::string& text : texts) words.push_back(cat("--", name, "=", text));
 }
 
-// Returns the command line of a run: what the sweep's has in common with it, then the run's values.
+// Returns the command line of a run: the part of the sweep's command line that all runs share, then the run's values.
 std::vector<std::string> words_of(const cli::Options& opts, const SweepTrial& trial) {
   const auto swept = [&](std::string_view name) {
     return std::any_of(trial.values.begin(), trial.values.end(), [&](const auto& v) { return v.first->name == name; });

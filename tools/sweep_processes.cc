@@ -1,6 +1,6 @@
-// Starts the runs of a sweep by fork and exec of this program. Signals are waited for instead of handled, so that a
-// stop signal and the end of a process are seen in one place. A process is in the process group of this one: a signal
-// from the terminal reaches it directly, others are passed on.
+// Starts the runs of a sweep by fork and exec of this program. Signals are waited for instead of handled, so that one
+// place handles both a stop signal and the end of a process. The processes belong to the process group of this process:
+// a signal from the terminal reaches them directly, and other signals are passed on.
 #include "tools/sweep_processes.h"
 
 #include <fcntl.h>
@@ -52,7 +52,7 @@ void SweepProcesses::start(size_t run, const std::vector<std::string>& words, co
   const pid_t process = ::fork();
   if (process == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != parent) ::_exit(static_cast<int>(Exit::stopped));  // it ended before prctl()
+    if (::getppid() != parent) ::_exit(static_cast<int>(Exit::stopped));  // the parent ended before prctl()
     const int none = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     ::dup2(none, STDIN_FILENO);
     ::dup2(out, STDOUT_FILENO);

@@ -22,7 +22,7 @@ void print_export(const ExportedRun& run, const std::string& which) {
                                    : std::string()));
 }
 
-// Refuses flags of a precision plan for a run, whose own plan counts.
+// Refuses flags of a precision plan if a run is exported, because the run's own plan is used.
 void refuse_plan(const cli::Options& opts) {
   for (const char* flag : {"use_fp16", "use_bf16", "amp_level", "precision_plan"}) {
     if (opts.was_set(flag))
@@ -71,7 +71,7 @@ static int run_export(const cli::Options& opts, const Console& console) {
     if (raw) {
       RunSpec exported = spec_of(opts);
       exported.model.model = out;
-      exported.output.export_precision = RunSpec().output.export_precision;  // keeps the file's types
+      exported.output.export_precision = RunSpec().output.export_precision;  // the default keeps the file's types
       export_file(exported, out, console.log());
     }
   } else {

@@ -27,7 +27,7 @@ void write_out(const cli::Options& opts, const std::string& text) {
   file.commit();
 }
 
-// Returns a rendered plan or a difference of plans for standard output.
+// Returns a rendered plan, or a rendered difference of two plans, for standard output.
 std::string shown(const std::string& text, const std::string& format) {
   return format == "json" ? printable_json(text) : printable_lines(text);
 }

@@ -1,6 +1,6 @@
 // Verb sweep: trains once for each combination of settings, in child processes, and compares the runs. Pruning depends
-// only on the lines of a run's eval.jsonl, one after the other, and not on when this process reads them. A run that was
-// pruned at a step counts with its results at this step, even if it had trained further.
+// only on the lines of a run's eval.jsonl in their order, and not on when this process reads them. If a run was pruned
+// at a step, its results at that step are used, even if it trained further.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,11 +31,12 @@ namespace amp {
 namespace {
 
 using State = SweepRun::State;
-constexpr int kLockedStarts = 30;  // a killed sweep's processes may still hold their folders for some seconds
+constexpr int kLockedStarts = 30;  // after a sweep was killed, its processes may hold their folders for some seconds
 
 std::string log_of(const SweepRun& run) { return run.folder + "/log.txt"; }
 
-// Returns the error in a run's output that begins after `from` bytes: from its last line "error: ...", to the end.
+// Returns the error in a run's output after the first `from` bytes: the text from the last line "error: ..." to the
+// end.
 std::string last_error(const SweepRun& run, int64_t from) {
   std::ifstream in(log_of(run));
   in.seekg(from);
@@ -69,7 +70,7 @@ class Sweep {
 
   const std::string& first_error() const { return first_error_; }  // text of the first run that failed
 
-  // Runs all; returns the stop signal that ended this early, or 0.
+  // Runs all; returns the stop signal that ended the sweep early, or 0.
   int run() {
     while (true) {
       while (processes_.stop_signal() == 0 && processes_.running() < jobs_ && next_ < plan_.runs.size()) begin(next_++);
@@ -86,7 +87,7 @@ class Sweep {
  private:
   std::string title(size_t i) const { return cat("[", i + 1, "/", plan_.runs.size(), "] ", plan_.runs[i].trial.name); }
 
-  // Starts a run, unless an earlier start of the sweep has done all of it.
+  // Starts a run, unless an earlier start of the sweep has completed the run.
   void begin(size_t i) {
     SweepRun& run = plan_.runs[i];
     if (run.state == State::finished || run.state == State::pruned) {
@@ -108,7 +109,7 @@ class Sweep {
     SweepRun& run = plan_.runs[i];
     ensure_dir(run.folder);
     std::vector<std::string> words = plan_.words[i];
-    // The log has the text of an error, from which the sweep takes its reason, and its JSON line.
+    // The log has both the text of an error, from which the sweep takes the reason, and the error's JSON line.
     for (const char* word : {"--resume=auto", "--overwrite=false", "--log_format=auto"}) words.emplace_back(word);
     words.push_back("--output_dir=" + run.folder);
     log_from_[i] = size_of(log_of(run));
@@ -128,7 +129,7 @@ class Sweep {
   }
 
   // Applies the pruning rule to the new evaluations of a run. Returns whether the run is pruned. The evaluation after
-  // the last step prunes nothing: the work is done.
+  // the last step does not prune, because the run is complete.
   bool apply_pruning(size_t i) {
     if (method_ == Pruning::none) return false;
     SweepRun& run = plan_.runs[i];
@@ -147,7 +148,7 @@ class Sweep {
     return false;
   }
 
-  // The curves to compare a run with: in a sequential sweep those of the runs before it, else those of all runs.
+  // Returns the curves to compare a run with: in a sequential sweep those of earlier runs, else those of all runs.
   std::vector<MetricCurve> others(size_t i) const {
     std::vector<MetricCurve> out;
     for (size_t k = 0; k < (jobs_ == 1 ? i : plan_.runs.size()); ++k) {
@@ -235,8 +236,8 @@ void print_best(const SweepPlan& plan, const SweepTable& table) {
   std::cout << " --output_dir=NEW_FOLDER\n";
 }
 
-// Prints the error in a run's log in the form of this process's messages. In the log, text and a JSON line follow each
-// other.
+// Prints the error in a run's log in the form of this process's messages. The log holds the error as text, then as a
+// JSON line.
 void print_error_of_run(const std::string& error) {
   std::istringstream in(error);
   for (std::string line; std::getline(in, line);) {
@@ -258,7 +259,7 @@ void check_best(const cli::Options& opts, const SweepTable& table) {
   check_gates(opts.list("require"), &metrics, "of the best run; all files were written all the same");
 }
 
-// Says where evaluations at equal steps are missing, which pruning needs.
+// Prints a note if evaluations at equal steps, which pruning needs, are missing.
 void note_steps(const SweepPlan& plan, const cli::Options& opts, const Log& log) {
   if (opts.str("sweep_prune") == "none") return;
   std::vector<int64_t> first;
@@ -272,7 +273,7 @@ void note_steps(const SweepPlan& plan, const cli::Options& opts, const Log& log)
         "`eval_steps`");
 }
 
-// Trains the runs, with stop signals blocked meanwhile. Returns the stop signal, or 0.
+// Trains the runs and blocks stop signals meanwhile. Returns the stop signal, or 0.
 int train_all(SweepPlan& plan, const cli::Options& opts, const Console& console, std::string& first_error) {
   Sweep sweep(plan, opts, console);
   const int signal = sweep.run();

@@ -131,7 +131,7 @@ std::string fish_text() {
   for (const VerbInfo& v : verbs())
     out += cat("complete -c ", kProgram, " -n '__fish_use_subcommand; or __fish_seen_subcommand_from help' -a ", v.name,
                " -d '", fish_escaped(brief(v.what)), "'\n");
-  std::vector<std::string> others;  // the verb train may be omitted
+  std::vector<std::string> others;  // all verbs except train, which may be omitted on the command line
   for (const VerbInfo& v : verbs()) {
     if (v.verb != Verb::train) others.emplace_back(v.name);
   }

@@ -131,7 +131,7 @@ std::vector<Assignment> parse_config(std::string_view text, const std::string& p
     const auto found = find_flag(key);
     if (!found) refuse(path, cat("unknown key '", printable(key), "'"), unknown_hint(key, verb));
     if (!found->flag->recorded) {
-      if (dumped) continue;  // written by an earlier version
+      if (dumped) continue;  // an earlier version wrote this file
       refuse(path, cat("key '", key, "' has no place in a configuration file"),
              cat("give --", found->flag->name, " on the command line"));
     }

@@ -1,5 +1,5 @@
-// Paths in a configuration file are relative to the current folder, as those of the command line are. A run.json that
-// is used from another folder therefore names files that do not exist; the error says where they are.
+// Paths in a configuration file are relative to the current folder, like paths on the command line. A run.json that is
+// used from another folder therefore names files that do not exist. The error then says where the files are.
 #include "tools/cli/config_paths.h"
 
 #include <glob.h>
@@ -33,7 +33,7 @@ bool is_there(const fs::path& path) {
   return path_exists(path.string()) || (is_pattern(path.string()) && matches(path));
 }
 
-// Returns the folder where the run was started, which its run.json has; "" for other files.
+// Returns the folder where the run was started, as stated in its run.json; "" for other files.
 fs::path folder_of_run(const std::string& config) {
   std::ifstream file(config);
   const nlohmann::json run = nlohmann::json::parse(file, nullptr, false, true);
@@ -44,7 +44,7 @@ fs::path folder_of_run(const std::string& config) {
   return folder != machine->end() && folder->is_string() ? folder->get<std::string>() : "";
 }
 
-// The folders in which a missing file may be, with the words for each.
+// Returns the folders in which a missing file may be, each with its description.
 std::vector<std::pair<fs::path, std::string>> other_folders(const std::string& config) {
   std::error_code failed;
   const fs::path file = fs::absolute(config, failed).lexically_normal();
@@ -92,7 +92,7 @@ void require_files_of_config(const Options& opts) {
       const bool file = fs::path(part).has_extension() || part.find('/') != std::string::npos;
       const auto elsewhere = [&](const auto& other) { return is_there(other.first / part); };
       const std::vector<std::pair<fs::path, std::string>> others = other_folders(config);
-      // Some values are names as well, such as the model `tabular`.
+      // Some values may be names instead of paths, such as the model `tabular`.
       if (part.empty() || fs::path(part).is_absolute() || is_there(part)) continue;
       if (file || std::any_of(others.begin(), others.end(), elsewhere))
         refuse_missing(flag, opts.origin(flag.name), part, config);

@@ -1,5 +1,5 @@
-// Error lines. Where memory has ended, errors are printed without allocating: a handler that throws again would end the
-// process with a signal.
+// Error lines. After an allocation has failed, errors are printed without allocating memory. Otherwise the handler
+// could throw again, and a signal would end the process.
 #include "tools/cli/error_line.h"
 
 #include <cxxabi.h>
@@ -58,7 +58,8 @@ int report(std::ostream& err, const Error& e) {
 
 int report_system(std::ostream& err, const std::system_error& e) {
   if (e.code() == std::errc::not_enough_memory) throw std::bad_alloc();
-  if (e.code() == std::errc::resource_unavailable_try_again)  // std::thread's, if it cannot start
+  // Thrown by std::thread's constructor if the thread cannot start.
+  if (e.code() == std::errc::resource_unavailable_try_again)
     return report(err, Error(Exit::memory, "E_THREADS", cat("a thread cannot be started: ", e.what()),
                              "raise the limit of processes (ulimit -u, pids.max of the control group) or of memory"));
   return report(err,
@@ -110,7 +111,7 @@ int guarded(std::ostream& err, const std::function<int()>& body) {
   try {
     return reported(err, body);
   } catch (const std::bad_alloc&) {
-    err.clear();  // an allocation that failed while it printed
+    err.clear();  // printing may have failed for lack of memory and set the stream's error state
     const bool of_process = &err == &std::cerr;
     if (!of_process || errors_are_text()) err << kOutOfMemory;
     if (!of_process || errors_are_json()) err << kLineBegin << kLineEnd << std::flush;

@@ -83,7 +83,7 @@ std::span<const Flag> flags() {
     for (const Setting& s : settings()) {
       VerbSet required = verbs_of(s.required);
       if (s.name == "train") required &= ~in(Verb::bench);  // bench can make synthetic data
-      required &= ~in(Verb::sweep);  // each run's command line is checked, with the values of the sweep
+      required &= ~in(Verb::sweep);  // instead, each run's command line is checked with the values of the sweep
       out.push_back({s, &s, s.group, verbs_of(s.jobs), required});
       for (const OwnFlag& o : own) {
         if (o.behind == s.name) out.push_back({o.description, nullptr, s.group, o.verbs, o.required});

@@ -14,7 +14,7 @@ namespace amp::cli {
 namespace {
 
 constexpr size_t kWidth = 100, kTextColumn = 34;
-constexpr size_t kFew = 20;  // flags of a verb whose short help shows all of them
+constexpr size_t kFew = 20;  // a verb with at most this many flags shows all of them in the short help
 
 std::string metavar(const Flag& f) {
   if (f.type() == SettingType::boolean) return "";
@@ -38,7 +38,7 @@ std::string default_note(const Flag& f, Verb verb) {
   return text.empty() ? "" : cat(" [", text, "]");
 }
 
-// Wraps text at kWidth. The text begins after `head` in the same line; its further lines begin at column `indent`.
+// Wraps text at kWidth. The text begins after `head` in the same line; its other lines begin at column `indent`.
 std::string wrapped(const std::string& head, const std::string& text, size_t indent) {
   std::string out = head, line_start;
   size_t column = head.size();
@@ -110,7 +110,8 @@ std::string overview(bool all) {
   return out + (all ? "\nFlags of train (help VERB for the others)\n" : std::string(kExamples));
 }
 
-// Flags that only the command line has are common where they belong to other verbs than train: they say what these do.
+// Flags without a setting are common if they belong to other verbs than train, because they select what such a verb
+// does.
 bool is_common(const Flag& f, Verb verb) {
   return f.common || has(f.required, verb) || (!f.setting && !has(f.verbs, Verb::train));
 }

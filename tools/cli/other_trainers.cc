@@ -50,7 +50,7 @@ class Reader {
     return v.is_string() ? v.get<std::string>() : std::string(otherwise);
   }
   void put(std::string_view ours, Json value) { out_[std::string(ours)] = std::move(value); }
-  // Copies the keys that are set. Their names are also spellings of our flags.
+  // Copies the keys that are set. This program's flags also accept these names.
   void copy(std::initializer_list<const char*> keys) {
     for (const char* key : keys) {
       if (const Json& v = at(key); !v.is_null() && v != "") put(key, v);

@@ -49,7 +49,7 @@ Verb likely_verb(std::span<const std::string> words) {
   return Verb::train;
 }
 
-// Returns whether a word is the value of the flag before it, for a flag whose value is optional. If not, it is a
+// Returns whether a word is the value of the flag before it. The flag's value is optional. Otherwise the word is a
 // positional argument or a flag.
 bool fits(const Flag& flag, const std::string& word) {
   const bool known = std::any_of(flag.synonyms.begin(), flag.synonyms.end(),
@@ -109,7 +109,8 @@ std::optional<Options> asked_for_help(std::span<const std::string> words) {
     });
   };
   if (asks({"__version"}) || (!words.empty() && words[0] == "version")) return Options(Verb::version);
-  if (words.size() == 2 && snake_case(words[0]) == "__print_completions") {  // not in the help: for the installation
+  // Only for the installation, so the help does not list it.
+  if (words.size() == 2 && snake_case(words[0]) == "__print_completions") {
     Options o(Verb::help);
     o.print = words[1];
     return o;
