@@ -1,5 +1,5 @@
-// Brings both formats to A [in, r] and B [r, out] in fp32. Files of onnxruntime hold the factor alpha / r in B, so
-// their alpha is r.
+// Converts both formats to A [in, r] and B [r, out] in fp32. In files of onnxruntime, B includes the factor alpha / r,
+// so their alpha is r.
 #include "importer/adapter/adapter_file.h"
 
 #include <algorithm>
@@ -77,10 +77,11 @@ LoadedAdapter from_peft(const std::string& folder) {
        "out]");
 }
 
-// Returns the rank without the last columns of A and rows of B that are all zero: padding, which gets no gradient.
+// Returns the rank without trailing columns of A and rows of B that are both zero. Such columns and rows are padding,
+// which gets no gradient.
 int64_t used_rank(const HostTensor& a, const HostTensor& b) {
   const int64_t in = a.dims()[0], rank = a.dims()[1], out = b.dims()[1];
-  if (in == 0 || out == 0) return 0;  // the rank of a file may be any number then
+  if (in == 0 || out == 0) return 0;  // without elements, the file's rank may be any number
   const auto zero = [&](int64_t k) {
     for (int64_t i = 0; i < in; ++i) {
       if (a.as<float>()[i * rank + k] != 0) return false;

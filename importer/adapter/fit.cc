@@ -1,7 +1,7 @@
-// A map that computes several parts side by side (q|k|v) has either one adapter per part or one for all of them
-// (LoraOptions::fused), for the whole model. A file that has both is brought to the first form: each part gets a copy
-// of the shared A, with its columns of B. A pair whose B is block diagonal, as that of a slot for q|k|v, is cut into
-// its blocks.
+// A map that computes several parts side by side (q|k|v) has either one adapter per part or one adapter for all parts
+// (LoraOptions::fused). One of the two forms is used for the whole model. A file that has both forms is converted to
+// the first: each part gets a copy of the shared A, with its columns of B. If B is block diagonal, as in a slot for
+// q|k|v, the pair is divided into its blocks.
 #include "importer/adapter/fit.h"
 
 #include <algorithm>
@@ -17,13 +17,14 @@
 namespace amp {
 namespace {
 
-// Rows of B, and columns of A.
+// A range of rows of B, which is also a range of columns of A.
 struct Rows {
   int64_t first = 0, size = 0;
 };
 
-// Returns the rows of B that belong to each part, if each row is zero outside of one part and the parts' rows follow
-// one another. Rows of zeros belong to the part before them. Parts that nothing adapts have no rows.
+// Returns the rows of B that belong to each part. This requires that each row is zero outside of one part and that the
+// parts' rows follow one another. Rows of zeros belong to the preceding part. Parts that no adapter changes have no
+// rows.
 std::optional<std::vector<Rows>> diagonal_blocks(const HostTensor& b, const std::vector<LinearMap::Part>& parts) {
   std::vector<Rows> out(parts.size());
   size_t current = 0;
@@ -54,7 +55,7 @@ NamedMap named(const SourceGraph& g, const LinearMap& m) {
   return out;
 }
 
-// Escapes the characters that mean something in a glob.
+// Escapes the characters that have a special meaning in a glob.
 std::string literal(const std::string& name) {
   std::string out;
   for (const char c : name)
@@ -115,7 +116,7 @@ class Fitter {
     return adapter_.scaled ? multiplied(b, 1 / factor) : b;
   }
 
-  // Returns the output rows of the packed module that each of its maps computes.
+  // Returns for each map of the packed module the output rows that the map computes.
   std::vector<LinearMap::Part> pieces_of(size_t module) const {
     std::vector<LinearMap::Part> out;
     for (const Placement& p : placed_) {
@@ -160,7 +161,7 @@ void FittedAdapter::choose(LoraOptions& options) const {
   options.r = modules_.front().a.dims()[1];
   options.alpha = modules_.front().alpha;
   options.targets.clear();
-  options.exact_targets = true;  // a tied head has another name than its embedding, but the same weight
+  options.exact_targets = true;  // a tied head has the weight of its embedding, but another name
   for (const FittedModule& m : modules_) {
     const std::string name = literal(m.name);
     options.targets.push_back(m.name);

@@ -1,5 +1,5 @@
-// Reads and writes PEFT folders. Whatever a folder holds is either represented in PeftAdapter or refused, because a
-// part that is left out would silently give other outputs than PEFT's.
+// Reads and writes PEFT folders. Every entry of a folder is either represented in PeftAdapter or refused. If an entry
+// were ignored, the outputs would silently differ from PEFT's.
 #include "importer/adapter/peft_folder.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr const char* kConfig = "/adapter_config.json";
 constexpr const char* kTensors = "/adapter_model.safetensors";
 constexpr const char* kBaseSum = "onnx_amp_base_checksum";
 constexpr std::string_view kPrefix = "base_model.model.";
-// the keys that PeftAdapter's members represent; all others are kept as they are
+// The keys that PeftAdapter's members represent; all others are kept unchanged.
 constexpr const char* kOwn[] = {
     "peft_type",      "r",          "lora_alpha", "rank_pattern",   "alpha_pattern",
     "target_modules", "use_rslora", "use_dora",   "fan_in_fan_out", "base_model_name_or_path"};
@@ -95,7 +95,7 @@ const json* pattern_entry(const json& config, const char* key, const std::string
 
 struct Part {
   std::string module;
-  HostTensor PeftModule::*member = nullptr;  // null: the tensor is of no kind that is read
+  HostTensor PeftModule::*member = nullptr;  // null: tensors of this kind are not read
 };
 
 // Splits "base_model.model.MODULE.lora_A.weight". Older files have the adapter's name, "default", before "weight".
@@ -200,7 +200,7 @@ void read_modules(const std::string& folder, const json& config, PeftAdapter& ou
   }
 }
 
-// Returns the value that most modules have; of equally frequent ones the smallest.
+// Returns the most frequent value of the modules, and among equally frequent values the smallest.
 template <class F>
 auto most_frequent(const std::vector<PeftModule>& modules, const F& value) {
   std::map<decltype(value(modules.front())), size_t> counts;

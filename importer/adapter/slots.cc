@@ -22,7 +22,7 @@ const SourceNode* producer(const SourceGraph& g, int v, const char* op) {
   return n.domain.empty() && n.op == op && n.inputs.size() == 2 && n.outputs.size() == 1 ? &n : nullptr;
 }
 
-// Returns whether v is a stored matrix with the given extent of one dimension, and the other 0.
+// Returns whether v is a stored matrix in which one dimension has the given extent and the other is 0.
 bool is_empty_matrix(const SourceGraph& g, int v, size_t empty_axis) {
   const SourceValue& x = g.value(v);
   return x.producer < 0 && x.kind != SourceKind::input && x.data.rank() == 2 && x.data.dims()[empty_axis] == 0 &&
@@ -89,7 +89,7 @@ std::vector<FoundSlot> take_slots(SourceGraph& g) {
   std::map<int, int> instead;  // sum -> y
   for (const Match& m : matches) {
     out.push_back({m.output, g.value(m.a).name, g.value(m.b).name});
-    // The name of a graph output belongs to the sum, so that slot stays. It adds zero.
+    // A graph output has the name of this sum. So this slot stays in the graph; it adds zero.
     if (std::find(g.outputs.begin(), g.outputs.end(), m.sum) == g.outputs.end()) {
       instead[m.sum] = m.output;
       dropped.insert({m.sum, m.low, m.up});

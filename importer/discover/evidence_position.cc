@@ -75,7 +75,7 @@ bool per_channel(const Dims& d) { return d.size() == 4 && d[0] == 1 && d[1] > 1 
 
 }  // namespace
 
-// The use must be a Mul after a normalization, or an Add after the normalization or after its Mul.
+// The use must be a Mul after a normalization, or an Add after the normalization or after that Mul.
 bool after_norm(const Use& u) {
   const SourceNode* p = other_producer(u);
   if (u.at().op == "Mul") return normalized(*u.graph, p);
@@ -183,7 +183,8 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
     out.push_back({"zeros with leading dims, added to a product", naming == Naming::folded ? -7.0 : -5.0});
   if (!changes_nothing(main.at().op, v) && all([&](const Use& u) { return standardizes(u, data); })) {
     const bool vector_shift = data.numel() > 1 && one_of(main.at().op, {"Sub", "Div"});
-    const bool lone = naming == Naming::module && data.numel() == 1 && main.at().op == "Mul";  // a learned factor
+    // A single factor is learned.
+    const bool lone = naming == Naming::module && data.numel() == 1 && main.at().op == "Mul";
     const bool norm = all([&](const Use& u) { return input_norm(u, data); });
     out.push_back({norm ? "scales and shifts a graph input" : "standardizes a graph input",
                    lone || (norm && naming != Naming::none) ? -1
@@ -218,8 +219,8 @@ bool PositionEvidence::frozen_norm(const Use& u) const {
   });
 }
 
-// Marks values that a gradient from a graph output reaches. If an output ends in ArgMax or similar, the value before it
-// counts as the output.
+// Marks values that a gradient from a graph output reaches. If an output ends in ArgMax or a similar operator, the
+// value before that operator counts as the output.
 void PositionEvidence::find_reached() {
   reached_.assign(g_.values.size(), 0);
   std::vector<char> end(g_.values.size());  // per value: it is an output or is rearranged into one

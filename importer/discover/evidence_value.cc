@@ -104,8 +104,8 @@ bool symmetric(const TensorValues& v) {
   return true;
 }
 
-// True if the columns of a table repeat their values exactly, as coordinates of a grid do. Learned 32-bit numbers do
-// not.
+// True if the columns of a table repeat their values exactly, as coordinates of a grid do. Columns of learned 32-bit
+// numbers do not repeat.
 bool repeats(const TensorValues& v, const HostTensor& t) {
   if (size_of(t.dtype()) < 4 || v.wide().size() < 2) return false;
   const int64_t columns = v.wide().back(), rows = v.size() / columns;
@@ -132,8 +132,8 @@ bool irregular(const TensorValues& v) {
   return static_cast<int64_t>(seen.size()) * 10 >= looked * 9 || (v.size() >= kFewestArranged && !arranged(v));
 }
 
-// True for the square or fourth root of a whole number, or the reciprocal of such a root, as attention computes its
-// scale from a shape. Whole numbers and their reciprocals are excluded, because parameters are initialized to such
+// True for the square or fourth root of a whole number, and for the reciprocal of such a root. Attention computes such
+// a scale from a shape. Whole numbers and their reciprocals are excluded, because parameters are initialized to such
 // values (-10, 0.1).
 bool root_of_whole(double x) {
   if (!(x > 0) || x == std::floor(x) || std::fabs(1 / x - std::round(1 / x)) <= 1e-6 / x) return false;
@@ -162,7 +162,7 @@ class Look {
       return weigh("whole numbers only", {-2, -3, -3, 0});
     if (repeats(v_, data_)) return weigh("its columns repeat their values: a grid of coordinates", {-2, -4, -4, 0});
     if (symmetric(v_)) return weigh("a symmetric matrix", {-1, -2, -2, 0});
-    // Learned or randomly initialized values do not repeat. For a tensor with a generated name, this is the only
+    // Learned or randomly initialized values do not repeat. If a tensor has a generated name, there is no other
     // evidence.
     if (v_.size() >= 4 && irregular(v_)) return weigh("no regularity in its values", {0.5, 0.5, 1.5, 0.5});
     return {};

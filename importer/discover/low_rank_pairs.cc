@@ -1,6 +1,6 @@
 // Starts at each Add, takes one operand for s (x A) B and searches the other for a product that reads the same x. Names
-// are not read, because every tool names its adapters differently. Two products without an activation between them
-// are worth computing beside a product of the same input only if they are an adapter.
+// are not read, because every tool names its adapters differently. If x is multiplied by two matrices without an
+// activation between them, and also by a third one, this is worth computing only for an adapter.
 #include "importer/discover/low_rank_pairs.h"
 
 #include <algorithm>
@@ -54,14 +54,16 @@ class Finder {
     return stored(v) && is_float(g_.value(v).data.dtype()) && g_.value(v).data.numel() == 1;
   }
 
-  // Returns which operand of n is a stored number that the other one is multiplied by or divided by; -1: n is none.
+  // Returns the operand of n that is a stored number by which n multiplies or divides the other operand; -1 if there is
+  // none.
   int number_of(const SourceNode& n) const {
     if (!one_of(n.op, {"Mul", "Div"}) || n.inputs.size() != 2) return -1;
     if (is_number(n.inputs[1])) return 1;
     return n.op == "Mul" && is_number(n.inputs[0]) ? 0 : -1;
   }
 
-  // Follows views, and factors if `scales` is given, towards the inputs. Returns the first value that is neither.
+  // Follows views towards the inputs, and factors if `scales` is given. Returns the first value that is neither a view
+  // nor such a factor's result.
   int source(int v, std::vector<int>* scales) const {
     for (int steps = 0; steps < kSteps; ++steps) {
       const SourceNode* n = maker(v);
@@ -79,8 +81,8 @@ class Finder {
     return std::all_of(x.begin(), x.end(), [](double e) { return e == 0; });
   }
 
-  // Adds the stored tensors that make up the weight v to `out`, each with the order of its extents. Zeros beside a
-  // scaled part of a Concat are not part of the weight. Returns false for a weight that is computed in another way.
+  // Adds the stored tensors that make up the weight v to `out`, each with the order of its extents. Zeros next to a
+  // scaled part of a Concat are not part of the weight. Returns false if v is computed in another way.
   struct Leaf {
     int value;
     bool transposed;
@@ -108,8 +110,8 @@ class Finder {
     });
   }
 
-  // Adds the stored parts of the product's weight to `out`. Returns false unless all of them lead to fewer or equally
-  // many values (`narrows`), or to more or equally many (else).
+  // Adds the stored parts of the product's weight to `out`. With `narrows`, returns false unless each part leads to
+  // fewer or equally many values; otherwise, unless each leads to more or equally many.
   bool factors(const SourceNode& n, bool narrows, Branch& b, std::vector<int>& out) const {
     std::vector<Leaf> all;
     const size_t weight = n.op == "Gather" ? 0 : 1;
@@ -140,7 +142,7 @@ class Finder {
     return (table || is_product(*n)) && source(n->inputs[table ? 1 : data_input(*n)], nullptr) == x;
   }
 
-  // Marks the parts of an adapter whose product is `low`. Returns false if it is none.
+  // Marks the parts of an adapter whose product is `low`. Returns false if `low` is not the product of an adapter.
   bool pair(int low, int base) {
     Branch b;
     const SourceNode* second = maker(source(low, &b.scales));

@@ -243,9 +243,9 @@ void release_parameters(Imported& model) {
   }
   for (size_t i = static_cast<size_t>(doc.values); i < model.graph.values.size(); ++i) {
     SourceValue& v = model.graph.values[i];
-    if (v.reason == ReferenceModel::kReason) v.data = v.data.released();  // exports leave out this model
+    if (v.reason == ReferenceModel::kReason) v.data = v.data.released();  // exports do not contain the reference model
   }
-  malloc_trim(0);  // returns to the system the pages that glibc keeps between blocks in use
+  malloc_trim(0);  // returns pages to the system, which glibc would keep between blocks in use
 }
 
 std::string model_sha256(const std::string& path) {

@@ -34,8 +34,8 @@ bool pooled(const std::string& kind) {
   return kind == "classification" || kind == "regression" || kind == "multilabel" || kind == "embedding";
 }
 
-// True if the width that a head would read, or the number of classes, changes with the length or size of the input: the
-// values are scores of positions. A value of another rank has no such axis.
+// True if the width that a head would read, or the number of classes, changes with the length or size of the input. The
+// values are then scores of positions. A value of another rank has no such axis.
 bool open_width(const Dims& d) { return (d.size() == 2 || d.size() == 4 ? d[1] : d.size() == 3 ? d[2] : 0) < 0; }
 
 // True if an output of these dims has one value per class on the axis that this kind of head (HeadOptions::kind) needs.
@@ -105,7 +105,7 @@ int named_value(const SourceGraph& g, const std::string& from) {
        "name the tensor that the head is to read with `head_from` NAME");
 }
 
-// Throws E_HEAD if a head cannot read the value, whose shape is d: its rank or width is wrong.
+// Throws E_HEAD if a head cannot read the value with the shape d, because its rank or width is wrong.
 void require_readable(const SourceGraph& g, const std::string& kind, const std::vector<size_t>& wanted, int value,
                       const Dims& d) {
   const std::string name = printable(g.values[static_cast<size_t>(value)].name);
@@ -141,7 +141,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
     c.reason = "`head_from`";
   } else {
     std::map<size_t, int> last;  // rank -> the last output of this rank
-    // 2. An output that already does the task is used, unless a new head was requested.
+    // 2. If an output already computes what the task needs, it is used, unless a new head was requested.
     if (!o.always && o.kind == "span" && g.find("start_logits") >= 0 && g.find("end_logits") >= 0) {
       c.source_value = g.find("start_logits");
       c.outputs = {"start_logits", "end_logits"};
@@ -184,7 +184,7 @@ HeadChoice choose_head(const SourceGraph& g, const HeadOptions& o) {
 
 namespace {
 
-// Collects the graph outputs that a head adds.
+// Collects the graph outputs that a new head adds.
 class Outputs {
  public:
   Outputs(SourceGraph& g, const SourceValue& source) : g_(g), source_(source) {}

@@ -13,7 +13,7 @@
 namespace amp {
 namespace {
 
-// A node that reads a weight, seen from the weight.
+// A node that reads a weight, with the properties of this use.
 struct WeightReader {
   MapKind kind = MapKind::product;  // product or table
   int node = -1;
@@ -118,7 +118,7 @@ class MapFinder {
   }
 
   // Adds the products among `uses` as one map and the lookups as another. Uses in both orientations or in several types
-  // make no map.
+  // do not form a map.
   void add(int weight, MapKind product, const std::string& name, const Dims& dims, bool mergeable,
            const std::vector<WeightReader>& uses) {
     for (const MapKind kind : {MapKind::product, MapKind::table}) {
@@ -151,8 +151,8 @@ class MapFinder {
     const bool only = follow(v, false, x.data.dtype(), uses);
     const bool products =
         std::all_of(uses.begin(), uses.end(), [](const WeightReader& r) { return r.kind == MapKind::product; });
-    // A product that the weight does not serve alone, such as a weight used in both directions, is adapted only if the
-    // other readers are lookups: a tied embedding.
+    // If other nodes share the weight of a product, the product is adapted only if these are lookups (a tied
+    // embedding). A weight that is used in both directions, for example, is not adapted.
     if (!uses.empty() && (only || !products)) add(v, MapKind::product, g_.shown(v), x.data.dims(), only, uses);
   }
 
@@ -176,7 +176,8 @@ class MapFinder {
     maps_.push_back(std::move(m));
   }
 
-  // A product or lookup that reads a DequantizeLinear. Its integers are stored, or come from a QuantizeLinear.
+  // Handles a product or lookup that reads a DequantizeLinear. Its integers are stored or are computed by a
+  // QuantizeLinear.
   void dequantized(const SourceNode& n) {
     if (n.inputs.size() < 2 || n.inputs[0] < 0 || n.inputs[1] < 0 || n.outputs.empty()) return;
     int v = n.inputs[0];
@@ -198,7 +199,7 @@ class MapFinder {
     for (LinearMap& have : maps_) {
       if (have.kind != m.kind || have.weight != m.weight || have.in != m.in || have.out != m.out) continue;
       const SourceNode& first = g_.nodes[static_cast<size_t>(have.uses.front().node)];
-      if (first.inputs[2] != g_.nodes[static_cast<size_t>(node)].inputs[2]) continue;  // other scales
+      if (first.inputs[2] != g_.nodes[static_cast<size_t>(node)].inputs[2]) continue;  // the scales differ
       have.uses.push_back({node, 1});
       return;
     }

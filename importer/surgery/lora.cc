@@ -40,7 +40,7 @@ bool is_new(const SourceGraph& g, int v) {
   return why == "new head" || why == "new classifier";
 }
 
-// Maps that are adapted without being named: products whose weight is quantized or can be merged.
+// True for maps that are adapted without being named: products whose weight is quantized or can be merged.
 bool is_usual(const LinearMap& m) { return m.is_product() && (m.kind != MapKind::product || m.mergeable); }
 
 // True if `word` is a component of the name, as "q_proj" of "layers.0.attn.q_proj.weight".
@@ -58,14 +58,15 @@ bool names_candidate(const SourceGraph& g, const std::string& target, const Cand
                      [&](const std::string& name) { return glob_match(target, name) || has_component(name, target); });
 }
 
-// True if the target is the candidate's own name, without a wildcard: a name of its weight or of a node.
+// True if the target is a name of the candidate's weight or of one of its nodes, without a wildcard.
 bool is_name_of(const SourceGraph& g, const std::string& target, const Candidate& c) {
   if (one_of(target, {c.name, c.map->name, g.value(c.map->weight).name, g.shown(c.map->weight)})) return true;
   return std::any_of(c.map->uses.begin(), c.map->uses.end(),
                      [&](const LinearMap::Use& u) { return g.nodes[static_cast<size_t>(u.node)].name == target; });
 }
 
-// Removes the halves of adapters that the file already contains, unless a target is the name of one. Says how many.
+// Removes matrices that are halves of adapters in the file, unless a target names such a matrix. Logs how many were
+// removed.
 std::vector<Candidate> without_adapters(const SourceGraph& g, const LoraOptions& o, std::vector<Candidate> all,
                                         std::vector<std::string>& lines) {
   const LowRankPairs pairs = find_low_rank_pairs(g);
@@ -80,8 +81,8 @@ std::vector<Candidate> without_adapters(const SourceGraph& g, const LoraOptions&
   return all;
 }
 
-// Returns the maps that a target selects: all maps of a role; or those with a matching name, of which only the usual
-// ones (is_usual) if there are any.
+// Returns the maps that a target selects: all maps with this role, or else the maps with a matching name. If any of the
+// latter are usual (is_usual), returns only these.
 std::vector<const Candidate*> selected_by(const SourceGraph& g, const std::string& target,
                                           const std::vector<Candidate>& all) {
   std::vector<const Candidate*> out;
@@ -166,7 +167,8 @@ AdapterPlan plan_of(const SourceGraph& g, const LoraOptions& o, const Candidate&
   return p;
 }
 
-// Fails for a pattern of rank or alpha that no adapter has: it is a typing error, or names what targets leave out.
+// Fails if no adapter matches a pattern of rank or alpha. Such a pattern is a typing error, or names a map that targets
+// leave out.
 template <class T>
 void require_used(const SourceGraph& g, const char* key, const std::vector<std::pair<std::string, T>>& patterns,
                   const std::vector<const Candidate*>& chosen) {
@@ -251,7 +253,7 @@ std::string settings_text(const LoraOptions& o) {
   return text;
 }
 
-// Says what was decided without being asked: parts, names as evidence, adapters that stay nodes.
+// Logs decisions that the user did not request: parts, names as evidence, adapters that stay nodes.
 void tell_decisions(const LoraOptions& o, const std::vector<const Candidate*>& chosen, LoraResult& out) {
   std::set<const LinearMap*> divided, guessed;
   for (const Candidate* c : chosen) {

@@ -116,7 +116,7 @@ LoraAdapter MapAdapter::parameters(const AdapterPlan& plan) {
   const Dims dims_a = shape_of_a(g_, map_, plan.rank), dims_b = shape_of_b(g_, map_, plan.rank, plan.out);
   a.a = e_.parameter(plan.name + ".lora_A", first_a(plan, dims_a).cast(map_.type), kReason);
   a.b = e_.parameter(plan.name + ".lora_B", first_b(map_, plan, o_, dims_b).cast(map_.type), kReason);
-  const std::string& name = g_.value(a.a).name;  // made unique
+  const std::string& name = g_.value(a.a).name;  // the editor makes the name unique
   a.name = name.ends_with(".lora_A") ? name.substr(0, name.size() - 7) : plan.name;
   if (o_.init == LoraInit::pissa) take_principal(plan, a);
   return a;
@@ -137,14 +137,14 @@ void MapAdapter::take_principal(const AdapterPlan& plan, LoraAdapter& a) {
   g_.values[static_cast<size_t>(a.a)].data = left;
   g_.values[static_cast<size_t>(a.b)].data = right;
   w.data = with_product(w.data, map_.transposed, left.cast(DType::f32), right.cast(DType::f32), -a.scale, plan.first);
-  w.replaced = true;  // the file stores the rest
+  w.replaced = true;  // the file stores what remains of the weight
 }
 
 int MapAdapter::zeros(int64_t rows, int64_t columns) {
   return e_.constant(stem() + ".lora_zeros", HostTensor::zeros(map_.type, {rows, columns}));
 }
 
-// B times the adapter's scale, in its columns of [rank, map_out].
+// Returns B times the adapter's scale, as [rank, map_out] with values only in the columns of the adapter's part.
 int MapAdapter::scaled_b(const LoraAdapter& a) {
   const int scale = e_.constant(a.name + ".lora_scale", HostTensor::scalar<double>(a.scale).cast(map_.type));
   const int b = e_.node("Mul", a.name + ".lora_B/scaled", {a.b, scale}, {}, map_.type);
@@ -196,7 +196,7 @@ void MapAdapter::magnitudes() {
   std::vector<float> square(squares.begin(), squares.end()), norm;
   for (const double x : squares) norm.push_back(static_cast<float>(std::sqrt(x)));
   std::vector<int> m;
-  int64_t next = 0;  // columns before this have a magnitude
+  int64_t next = 0;  // all columns before this one have a magnitude
   const auto fixed = [&](int64_t until) {
     if (until == next) return;
     const std::vector<float> some(norm.begin() + next, norm.begin() + until);
@@ -228,7 +228,7 @@ void MapAdapter::magnitudes() {
   const int base = e_.constant(s + "base", HostTensor::of<float>({map_.out}, square));
   // The norm is a constant for the gradient, as in the paper (section 4.3).
   const int sum = e_.node("Add", s + "square", {base, change}, {{kDetached, std::vector<int64_t>{1}}});
-  // A column of zeros has magnitude 0; it stays 0.
+  // The magnitude of a column of zeros is 0. The column stays 0.
   const int least = e_.constant(s + "least", HostTensor::scalar<float>(1e-30f));
   const int length = e_.node("Sqrt", s + "norm", {e_.node("Max", s + "bounded", {sum, least})});
   gain_ = e_.node("Div", stem() + ".lora_gain", {magnitude, length});

@@ -1,5 +1,6 @@
-// Implements principal() by subspace iteration: Q starts random, and becomes an orthonormal basis of (W W^T)^k W times
-// it. The small matrix Q^T W then holds the largest singular values; a Jacobi iteration on its Gram matrix finds them.
+// Implements principal() by subspace iteration. Q starts as a random matrix and is replaced by an orthonormal basis of
+// (W W^T)^k W Q. The small matrix Q^T W then has the largest singular values of W; a Jacobi iteration on its Gram
+// matrix finds them.
 #include "importer/surgery/low_rank.h"
 
 #include <algorithm>
@@ -22,8 +23,8 @@ struct Matrix {
   const double* row(int64_t i) const { return at.data() + i * columns; }
 };
 
-// Replaces the rows of m by an orthonormal basis of their span; rows that depend on others become 0. Each row is
-// projected twice, because one projection is not exact enough.
+// Replaces the rows of m by an orthonormal basis of their span. Rows that depend linearly on others become 0. Each row
+// is projected twice, because one projection is not exact enough.
 void orthonormalize(Matrix& m) {
   for (int64_t i = 0; i < m.rows; ++i) {
     double* x = m.row(i);

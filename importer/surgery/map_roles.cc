@@ -1,7 +1,7 @@
-// Decides what each linear map is for, by what it feeds and what feeds it. Reach walks from a map's output to the next
-// maps. On the way it records inputs of attention (an operator, or unfused as MatMul, Softmax, MatMul), activation
-// functions, products with another branch (gates) and graph outputs. It stops at residual sums. Names decide only where
-// this shows nothing.
+// Determines the purpose of each linear map from the nodes before and after it. Reach walks from a map's output to the
+// next maps. On the way it records inputs of attention (an operator, or unfused as MatMul, Softmax, MatMul), activation
+// functions, products with another branch (gates) and graph outputs. It stops at residual sums. Names are used only
+// where the graph does not show the purpose.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -13,7 +13,7 @@
 namespace amp {
 namespace {
 
-// The operators and maps that the walk from a value reaches before the next linear maps.
+// The operators and maps that a walk from a value reaches, up to the next linear maps.
 struct Reach {
   bool q = false, k = false, v = false;
   bool activation = false, gate = false, residual = false, output = false;
@@ -40,7 +40,7 @@ bool is_norm(const std::string& op) {
   return one_of(op, {"LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization"});
 }
 
-// Operators that move or scale the elements of input 0.
+// True for operators that move or scale the elements of input 0.
 bool is_light(const std::string& op) {
   return one_of(op, {"Reshape", "Transpose", "Cast", "Identity", "Squeeze", "Unsqueeze", "Flatten", "Dropout", "Slice",
                      "Split", "Concat", "Expand", "Mul", "Div"});
@@ -120,18 +120,18 @@ class Roles {
       mark(from_activation_, n);
   }
 
-  // Adds to r what the node does with a reached input. Returns whether the search continues at the node's outputs.
+  // Adds the effect of the node on a reached input to r. Returns whether the search continues at the node's outputs.
   bool visit(int node, const std::set<int>& reached, Reach& r) const;
   bool cut(const LinearMap& m, std::vector<int64_t>& sizes, std::vector<int>& values) const;
 
   const SourceGraph& g_;
   const std::vector<std::vector<int>> consumers_;
   std::vector<int> map_of_;  // per node
-  // Per node: whether it is an Add of an adapter in the file. The map's output continues after it.
+  // Indexed by node: 1 for the Add of an adapter in the file. The map's output continues after it.
   std::vector<char> adds_adapter_;
-  // Properties per value. The value depends on a map's output or on a floating-point graph input. It comes from a
-  // Softmax, or leads to one, through operators that only move or scale elements. It comes from attention or from an
-  // activation function in the same way.
+  // Properties of each value. active: it depends on a map's output or on a floating-point graph input. from_softmax,
+  // to_softmax: it comes from a Softmax, or leads to one, through operators that only move or scale elements. The
+  // others: it comes from attention or from an activation function in the same way.
   std::vector<char> active_, from_softmax_, to_softmax_, from_attention_, from_activation_;
 };
 
@@ -188,8 +188,8 @@ Reach Roles::walk(int value) const {
   return r;
 }
 
-// Finds an operator that divides the output of m: attention with packed q, k and v, or Split. values: what it makes of
-// each part, for walk(); empty for attention.
+// Finds an operator that divides the output of m: attention with packed q, k and v, or Split. values: the results for
+// the parts, for walk(); empty for attention.
 bool Roles::cut(const LinearMap& m, std::vector<int64_t>& sizes, std::vector<int>& values) const {
   if (!m.is_product() || m.uses.size() != 1) return false;
   int v = g_.nodes[static_cast<size_t>(m.uses.front().node)].outputs.at(0);
@@ -245,7 +245,7 @@ std::vector<LinearMap::Part> Roles::parts(const LinearMap& m) const {
   return first == m.out && out.size() > 1 ? out : std::vector<LinearMap::Part>{};
 }
 
-// The role that module names of common libraries give, for maps whose role the graph does not show.
+// Returns the role that a module's name indicates in common libraries, for maps whose role the graph does not show.
 std::string role_by_name(const std::string& name) {
   struct Known {
     const char* role;
@@ -283,7 +283,7 @@ void merge(Reach& all, const Reach& r) {
   all.maps.insert(r.maps.begin(), r.maps.end());
 }
 
-// The role of a product, except those of the maps before "down".
+// Returns the role of a product, except for the maps before "down".
 std::string first_role(const Reach& r, bool after_attention, bool after_activation) {
   if (r.q + r.k + r.v > 1) return "qkv";
   if (r.q || r.k || r.v) return r.q ? "q" : r.k ? "k" : "v";

@@ -36,7 +36,8 @@ void rename_uses(GraphProto& g, const std::string& from, const std::string& to) 
 
 int64_t version_of(const onnx::ModelProto& model, const std::string& domain) {
   int64_t version = 0;
-  for (const auto& o : model.opset_import()) {  // the last entry counts (importer/read/load.cc)
+  // If a domain occurs twice, the last entry is used (importer/read/load.cc).
+  for (const auto& o : model.opset_import()) {
     if (o.domain() == domain || (domain.empty() && o.domain() == "ai.onnx")) version = o.version();
   }
   return version;
@@ -187,8 +188,8 @@ class Writer {
     attribute(n, "axis", 1);
   }
 
-  // Appends the inverse of the target's transformation. The output keeps its name; the value that the model computes is
-  // renamed.
+  // Appends the inverse of the target's transformation. The output keeps its name, and the model's result before the
+  // inverse gets a new name.
   void bring_back() {
     const std::string inner = fresh(rows_.output + "_transformed");
     for (NodeProto& n : *g_.mutable_node()) {

@@ -145,7 +145,7 @@ Patched patch_payloads(const ModelDoc& doc, const SourceGraph& graph, const std:
     if (const auto it = doc.external.find(number); it != doc.external.end()) out.external[slot.tensor] = it->second;
     if (const auto it = doc.large.find(number); it != doc.large.end()) large[slot.tensor] = it->second;
   });
-  // Write each changed value to where the file stores it; unchanged values keep their bytes.
+  // Write each changed value to the place where the file stores it; unchanged values keep their bytes.
   for (const auto& [index, value] : values) {
     if (index >= doc.values) continue;
     const int number = doc.slot_of[static_cast<size_t>(index)];
