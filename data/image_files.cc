@@ -53,8 +53,8 @@ struct Found {
 
 bool hidden(const std::string& name) { return name.starts_with('.'); }
 
-// Names in a folder, sorted, and whether each is a folder. The listing itself has the types of entries on most file
-// systems: a call of stat() for each of many images takes long.
+// Returns the names in a folder, sorted, each with a flag that is true for folders. On most file systems the listing
+// itself contains the types of entries. Calling stat() for each of many images would take long.
 std::vector<std::pair<std::string, bool>> list_types(const std::string& folder) {
   std::error_code failed, unknown;
   std::vector<std::pair<std::string, bool>> out;
@@ -104,7 +104,8 @@ std::string trimmed(std::string folder) {  // "train/" is "train"
   return folder;
 }
 
-// Describes the files left out: "'train': 8 files are left out ...: 4 .heic, 4 .txt". Returns "" if there are none.
+// Describes the files that were left out: "'train': 8 files are left out ...: 4 .heic, 4 .txt". Returns "" if there are
+// none.
 std::string left_out(const std::string& folder, const Found& found) {
   const int64_t n = found.other_files();
   if (n == 0) return {};
@@ -136,8 +137,8 @@ Part part_of(const std::string& folder) {
   return Part::none;
 }
 
-// Throws E_DATA_FOLDER for a folder that holds train/ and val/: their names are not classes. With masks, training would
-// use the images of both folders.
+// Throws E_DATA_FOLDER for a folder that contains train/ and val/, because their names are not classes. With masks,
+// training would use the images of both folders.
 void refuse_parts(const std::string& folder, bool masks) {
   std::vector<std::string> parts;
   std::string train, other;

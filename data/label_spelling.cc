@@ -71,7 +71,7 @@ std::string_view skip_spaces(std::string_view text) {
   return text;
 }
 
-// Strips a call around a list: "array(['a'], dtype=object)" becomes "['a']".
+// Removes a call around a list: "array(['a'], dtype=object)" becomes "['a']".
 std::string_view without_call(std::string_view text) {
   text = trimmed(text);
   for (const std::string_view call : {"array(", "set(", "frozenset(", "list(", "tuple("}) {
@@ -95,7 +95,7 @@ bool looks_like_list(std::string_view text) {
   text = without_call(text);
   if (text.size() < 2) return false;
   if (text.front() == '[') return text.back() == ']';
-  // A tuple or set has to begin with a quoted element: "(other)" is a name.
+  // A tuple or set must begin with a quoted element, because "(other)" is a name.
   const std::string_view inner = skip_spaces(text.substr(1, text.size() - 2));
   const bool quoted = inner.starts_with('\'') || inner.starts_with('"');
   return quoted && ((text.front() == '(' && text.back() == ')') || (text.front() == '{' && text.back() == '}'));
@@ -109,7 +109,7 @@ bool parse_list_text(std::string_view text, std::vector<std::string>& elements) 
     std::string element;
     size_t end = 0;
     if ((text[0] == 'u' || text[0] == 'b') && text.size() > 1 && (text[1] == '\'' || text[1] == '"'))
-      text.remove_prefix(1);  // prefix: u'a' of Python 2
+      text.remove_prefix(1);  // removes the prefix of Python 2's u'a'
     if (text[0] == '\'' || text[0] == '"') {
       end = read_quoted(text, 0, element);
       if (end == std::string_view::npos) return false;

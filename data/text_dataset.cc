@@ -110,7 +110,7 @@ class TextDataset final : public Dataset {
   }
 
  private:
-  // Fails if a label, which is a token's id, has no logit.
+  // Fails if a label, which is the id of a token, has no logit.
   void check_label_ids(int64_t logits) const {
     for (size_t s = 0; s < texts_.size(); ++s) {
       int32_t largest = -1;

@@ -1,6 +1,6 @@
-// Implements assign_features (feature_dataset.h). First, inputs with the name of a column take it. Then the input of
-// integers takes the category codes, and the input of floats takes the numbers, the indicators and the codes that are
-// left.
+// Implements assign_features (feature_dataset.h). First, an input with the name of a column takes that column. Then the
+// input of integers takes the category codes, and the input of floats takes the numbers, the indicators and the
+// remaining codes.
 #include <algorithm>
 
 #include "base/error.h"
@@ -16,7 +16,7 @@ using Kind = FeatureRef::Kind;
 
 std::string plain_name(const std::string& input) { return input.substr(0, input.rfind(":0")); }
 
-// Returns the number of features that an input takes; -1: any.
+// Returns the number of features that an input takes; -1 if it takes any number.
 int64_t width_of(const InputSpec& input) {
   if (!input.dims) return -1;
   return input.dims->size() < 2 ? 1 : (*input.dims)[1];

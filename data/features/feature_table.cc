@@ -18,7 +18,8 @@ bool is_missing(std::string_view text) {  // the values of pandas.read_csv's na_
                                                           "-nan", "1.#IND",   "1.#QNAN", "<NA>",    "N/A",      "NA",
                                                           "NULL", "NaN",      "None",    "n/a",     "nan"};
   if (text.empty()) return true;
-  if (std::string_view("#-1<Nn").find(text[0]) == std::string_view::npos) return false;  // nearly all cells
+  // Decides for nearly all cells that they are not missing.
+  if (std::string_view("#-1<Nn").find(text[0]) == std::string_view::npos) return false;
   return text == "null" || std::find(words.begin(), words.end(), text) != words.end();
 }
 
@@ -139,7 +140,7 @@ FeatureColumn FeatureTable::column(const std::string& name) const {
   for (int64_t r = 0; r < rows(); ++r) out.texts.push_back(text(place, r));
   if (!place.part) return out;
   const auto own = std::make_shared<std::deque<std::string>>();
-  std::unordered_map<std::string_view, std::string_view> known;  // equal dates are parsed once
+  std::unordered_map<std::string_view, std::string_view> known;  // so that equal dates are parsed only once
   std::string_view last, last_part;                              // a table is often sorted by its date
   for (int64_t r = 0; r < rows(); ++r) {
     std::string_view& t = out.texts[static_cast<size_t>(r)];

@@ -21,7 +21,7 @@ class BmpReader {
  public:
   explicit BmpReader(const EncodedImage& file) : file_(file) {}
 
-  // Returns nullopt if only the first bytes of the file are known and they are too few.
+  // Returns nullopt if only the first bytes of the file are known and these do not contain the whole header.
   std::optional<BmpHeader> header() const;
   Image pixels(const BmpHeader& h) const;
 
@@ -98,7 +98,8 @@ int64_t bmp_row_bytes(const BmpHeader& h) { return (h.width * h.bits + 31) / 32 
 Image BmpReader::indices(const BmpHeader& h) const {
   if (h.compression == kBmpPlain && h.pixels + bmp_row_bytes(h) * h.height > size())
     damaged(cat("its ", size(), " bytes cannot hold ", h.width, " x ", h.height, " pixels"));
-  // Two bytes encode at most 255 pixels, or a jump over pixels that keep color 0. The limit is high enough for jumps.
+  // Two bytes encode at most 255 pixels, or a jump over pixels that keep color 0. The limit is high enough to allow
+  // jumps.
   if (h.compression != kBmpPlain && h.width * h.height > (int64_t{1} << 16) * size())
     damaged(cat("its ", size(), " bytes cannot hold ", h.width, " x ", h.height, " pixels"));
   if (h.compression != kBmpPlain) file_.check_growth(h.width, h.height, h.bits);

@@ -21,7 +21,7 @@ constexpr int64_t kSide = 32, kPixels = 3 * kSide * kSide;
   fail(Exit::data, "E_CIFAR", cat("'", printable(name), "'", why), hint);
 }
 
-// Returns the index of the first record with a label byte out of range; -1: there is none.
+// Returns the index of the first record with a label byte out of range; -1 if all are in range.
 int64_t wrong_record(std::string_view bytes, int64_t labels) {
   const int64_t record = labels + kPixels;
   for (int64_t r = 0; r < static_cast<int64_t>(bytes.size()) / record; ++r) {
@@ -67,8 +67,8 @@ PackedImages parse_cifar(FileBytes bytes, const std::string& name) {
   return out;
 }
 
-// Reads one name per line. Returns the numbers 0, 1, ... as names if the file does not exist or has another number of
-// names than `count`.
+// Reads one name per line. If the file does not exist or does not have `count` names, returns the numbers 0, 1, ... as
+// names.
 std::vector<std::string> class_names(const std::string& images, const std::string& file, size_t count) {
   const std::string path = (std::filesystem::path(images).parent_path() / file).string();
   std::vector<std::string> out;

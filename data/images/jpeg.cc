@@ -102,7 +102,7 @@ Image from_inks(const Image& inks) {
   for (size_t i = 0; i < inks.data.size() / 4; ++i) {
     const uint8_t* const p = inks.data.data() + 4 * i;
     for (size_t c = 0; c < 3; ++c) {
-      const unsigned t = (255u - p[c]) * p[3] + 128u;  // p[3] is 255 - black
+      const unsigned t = (255u - p[c]) * p[3] + 128u;  // p[3] is 255 minus the black value
       out.data[3 * i + c] = static_cast<uint8_t>(p[3] - ((t + (t >> 8)) >> 8));
     }
   }
@@ -116,7 +116,7 @@ Image decode_jpeg(const EncodedImage& file) {
   if (!r.header()) damaged();
   file.check_size(r.codec.output_width, r.codec.output_height);
   file.check_growth(r.codec.output_width, r.codec.output_height, 8 * int64_t{r.codec.num_components});
-  const int orientation = r.orientation();  // decoding frees the markers
+  const int orientation = r.orientation();  // read first, because decoding frees the markers
   Image out(r.codec.output_width, r.codec.output_height, r.codec.out_color_components);
   if (!r.pixels(out)) damaged();
   if (out.channels == 4) out = from_inks(out);

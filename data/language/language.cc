@@ -15,7 +15,8 @@ using nlohmann::ordered_json;
 
 namespace {
 
-// Returns labels: the ids of tokens that share a character with a part [begin, end) of the text, in bytes.
+// Returns labels. A token is labeled with its id if it shares a character with one of the parts [begin, end) of the
+// text, in bytes.
 std::vector<int64_t> labels_in(std::string_view text, const std::vector<Piece>& pieces,
                                const std::vector<std::pair<size_t, size_t>>& parts) {
   std::vector<int64_t> labels(pieces.size(), kIgnoreIndex);
@@ -30,7 +31,7 @@ std::vector<int64_t> labels_in(std::string_view text, const std::vector<Piece>& 
   return labels;
 }
 
-// Adds special tokens to a text. Of these special tokens only an end-of-text token after the text has a label.
+// Adds special tokens to a text. Among these, only an end-of-text token after the text has a label.
 LabeledText framed(const Tokenizer& tokenizer, const std::vector<Piece>& pieces, const std::vector<int64_t>& labels) {
   const TokenTemplate& frame = tokenizer.single();
   LabeledText out;

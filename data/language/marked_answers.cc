@@ -1,5 +1,5 @@
-// Reads marked answers, and makes batches of them. Which answers share a batch is known only when it is made, so each
-// batch is assembled from the texts: answers of other rows are joined to prompts as token ids, as TRL's KTOTrainer
+// Reads marked answers, and makes batches of them. It is known only at that time which answers share a batch. So each
+// batch is assembled from the texts: answers of other rows are appended to prompts as token ids, as TRL's KTOTrainer
 // does.
 #include "data/language/marked_answers.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 bool counts(int32_t label) { return label != kIgnoreIndex; }
 
-// Returns the index of the first label that counts; the number of labels if none does.
+// Returns the index of the first label that is not ignored; the number of labels if all are ignored.
 size_t answer_begin(std::span<const int32_t> labels) {
   return static_cast<size_t>(std::find_if(labels.begin(), labels.end(), counts) - labels.begin());
 }
@@ -45,7 +45,7 @@ class MarkedDataset final : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(answers_.texts.size()); }
   int64_t rows_per_sample() const override { return 2; }
-  // The longest that either row of a sample can be.
+  // Returns for each sample the largest length that either of its rows can have.
   std::span<const int32_t> lengths() const override { return lengths_; }
   std::span<const int64_t> source_rows() const override { return answers_.texts.rows(); }
   std::string where(int64_t sample) const override {
@@ -87,7 +87,8 @@ class MarkedDataset final : public Dataset {
     return answers_.texts.length(text) - static_cast<int64_t>(answer_begin(answers_.texts.labels(text)));
   }
 
-  // Returns the prompt of text `at`, which is `own`, with the answer of text `other`, truncated.
+  // Returns the prompt of text `at`, whose tokens are `own`, followed by the answer of text `other`; the result is
+  // truncated.
   LabeledText joined(const LabeledText& own, size_t at, size_t other) const {
     const LabeledText answer = answers_.texts[other];
     const auto from = static_cast<int64_t>(answer_begin(answers_.texts.labels(other)));

@@ -79,7 +79,7 @@ class MaskedDataset final : public DatasetWrapper {
   // Masks one row. labels: the ids of the row, kIgnoreIndex for padding. Chosen tokens keep their label and get a new
   // id in `ids`; the labels of all other tokens become kIgnoreIndex.
   void hide(std::span<int64_t> labels, int64_t* ids, uint64_t round, uint64_t sample) const {
-    bool chosen = false, word = false;  // whether the previous token was chosen, and whether it was not special
+    bool chosen = false, word = false;  // properties of the previous token: it was chosen; it was not special
     for (size_t i = 0; i < labels.size(); ++i) {
       const int64_t id = labels[i];
       if (!maskable(id)) {

@@ -51,7 +51,7 @@ std::vector<LabeledText> windows_of(LabeledText text, const TokenTemplate& frame
     append(w, text, 0, before);
     append(w, text, from, to);
     append(w, text, end, n);
-    // Each token has a label in one window only: tokens repeated from the previous window have none.
+    // Each token has a label in one window only. Tokens that the previous window already contained have none.
     const size_t seen = from == before ? 0 : before + static_cast<size_t>(stride);
     std::fill_n(w.labels.begin(), seen, kIgnoreIndex);
     if (to < end) std::fill_n(w.labels.end() - static_cast<std::ptrdiff_t>(after), after, kIgnoreIndex);
@@ -88,7 +88,7 @@ std::vector<std::vector<size_t>> fit_texts(const LabeledTexts& texts, int64_t le
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return texts.length(a) > texts.length(b); });
   std::vector<std::vector<size_t>> out;
-  std::map<int64_t, std::deque<size_t>> open;  // sequences by the number of ids that still fit, oldest first
+  std::map<int64_t, std::deque<size_t>> open;  // key: the number of ids that still fit; value: sequences, oldest first
   for (const size_t i : order) {
     const int64_t size = texts.length(i);
     if (size == 0) continue;

@@ -56,7 +56,7 @@ class MergeTable {
 
 struct Symbol {
   int32_t id = 0;
-  uint32_t bytes = 0;  // 0: merged into the symbol before it
+  uint32_t bytes = 0;  // 0: the symbol was merged into the one before it
   int32_t before = -1, after = -1;
 };
 

@@ -84,7 +84,7 @@ DecodeStep byte_level_step() {
     std::string bytes;
     for (const std::string& t : tokens) {
       std::string own;
-      if (!bytes_of_level(t, own)) own = t;  // the token has characters that stand for no byte: it is kept as it is
+      if (!bytes_of_level(t, own)) own = t;  // a token with characters that do not represent a byte is kept unchanged
       bytes += own;
     }
     tokens = {lossy(bytes)};
@@ -120,7 +120,7 @@ DecodeStep byte_fallback_step() {
 DecodeStep metaspace_step(std::string replacement, bool prepended) {
   return [=](std::vector<std::string>& tokens) {
     for (size_t i = 0; i < tokens.size(); ++i) {
-      if (i == 0 && prepended) {  // in the first token marks are dropped
+      if (i == 0 && prepended) {  // the marks of the first token are dropped
         replace_all(tokens[i], replacement, "");
         continue;
       }

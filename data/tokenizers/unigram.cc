@@ -1,6 +1,6 @@
-// Unigram language model (Kudo 2018, arXiv:1804.10959): cuts a text in the most probable way, by the Viterbi algorithm
-// over the tokens that start at each character. Scores have to equal Hugging Face's to the last bit, because the last
-// bit decides ties.
+// Unigram language model (Kudo 2018, arXiv:1804.10959): splits a text into tokens in the most probable way, by the
+// Viterbi algorithm over the tokens that start at each character. Scores have to equal Hugging Face's to the last bit,
+// because the last bit decides between equally probable splits.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -89,7 +89,7 @@ class Trie {
 };
 
 // Returns a score as Hugging Face computes it: serde_json rounds the digits to a double and multiplies by a power of
-// ten. The last bit decides between two ways to cut a text that are almost equally probable.
+// ten. The last bit decides between two ways to split a text that are almost equally probable.
 double read_score(double exact) {
   char text[32];
   const char* const end = std::to_chars(text, text + sizeof text, exact, std::chars_format::scientific).ptr;
@@ -113,7 +113,8 @@ double read_score(double exact) {
   return exact < 0 ? -size : size;
 }
 
-constexpr double kUnknownPenalty = 10;  // SentencePiece's value: an unknown character has the least score minus this
+// As in SentencePiece: the score of an unknown character is the lowest score minus this.
+constexpr double kUnknownPenalty = 10;
 
 class Unigram final : public TokenModel {
  public:

@@ -16,8 +16,8 @@ class CenterCrop final : public Transform {
   }
 
  private:
-  // Returns the first row or column of the crop; negative: the crop begins with a border. Halves are rounded to the
-  // even number, as in Python; the smaller part of a border comes first.
+  // Returns the first row or column of the crop; a negative result means that the crop begins with a border. Halves are
+  // rounded to the even number, as in Python. If a border is divided unequally, the smaller part comes first.
   static int64_t start(int64_t have, int64_t want) {
     if (want > have) return -((want - have) / 2);
     return static_cast<int64_t>(std::nearbyint(static_cast<double>(have - want) / 2));
