@@ -80,7 +80,7 @@ Communicator::Handle Communicator::start(std::function<void()> work) {
 
 void Communicator::run(std::function<void()> work) {
   if (size() == 1) return;
-  // The queued collectives must run first.
+  // The collectives that are already in the queue must run first.
   if (worker_.joinable())
     start(std::move(work)).get();
   else
@@ -150,8 +150,8 @@ void Communicator::barrier() {
   run([&] { do_barrier(); });
 }
 
-// ---- Ranks as threads: each rank publishes the address of its data; between two waits at a barrier each reads the
-// others' data.
+// ---- Ranks as threads. Each rank publishes the address of its data. Between two waits at a barrier, each rank reads
+// the data of the others.
 class ThreadGroup::Barrier {
  public:
   explicit Barrier(int size) : shown_(static_cast<size_t>(size), nullptr) {}

@@ -26,7 +26,7 @@ using nlohmann::json;
 // A failing rank reports its error before it exits. Other ranks that fail for the same reason have this many seconds to
 // report it themselves. Open MPI kills the remaining processes one second after it detects a failed rank.
 constexpr double kGrace = 0.4;
-// Seconds for which a received stop signal is not forwarded yet, because a lost rank may be detected meanwhile; see
+// Time in seconds for which a received stop signal is held back, because a lost rank may be detected meanwhile; see
 // pass_stop_on().
 constexpr double kLossFirst = 0.1;
 constexpr double kConnectSeconds = 5;  // seconds to connect all ranks, in addition to the heartbeat timeout
@@ -40,7 +40,7 @@ class FailureDetector::Channel {
     double last_message = 0;  // time of the last message
     int64_t step = 0;
     std::string phase = "starting", error;
-    double failed_at = 0;  // time at which the peer reported its failure; 0: it reported none
+    double failed_at = 0;  // time at which the peer reported its failure; 0 without a report
     bool over = false;     // the peer has finished its work and may disconnect
   };
 
@@ -89,7 +89,7 @@ class FailureDetector::Channel {
     while (!stopped_) {
       wait_for_news(std::min(0.1, beat));
       const double now = steady_seconds();
-      // A process that was suspended has not read any heartbeats meanwhile, so it restarts the timeouts of its peers.
+      // A process that was suspended did not read heartbeats meanwhile. So it restarts the timeouts of its peers.
       if (now - last > heartbeat_timeout_ / 2) {
         for (Peer& p : peers_) p.last_message = now;
       }

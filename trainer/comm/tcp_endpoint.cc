@@ -67,7 +67,7 @@ std::optional<TcpEndpoint> by_torchrun(const Variables& v) {
   place.host = master_host(v);
   place.port = master_port(v);
   place.job = v.text("TORCHELASTIC_RUN_ID");
-  // Torchrun itself listens at MASTER_PORT for PyTorch's key-value store. So rank 0 of this run uses MASTER_PORT +
+  // torchrun itself listens at MASTER_PORT for PyTorch's key-value store. So rank 0 of this run uses MASTER_PORT +
   // 1000, or MASTER_PORT - 1000 if the sum is not a valid port.
   if (v.text("TORCHELASTIC_USE_AGENT_STORE") == "True") place.port += place.port + 1000 > kMostPort ? -1000 : 1000;
   return place;
@@ -109,7 +109,7 @@ std::string first_host(const std::string& list) {
 
 std::optional<TcpEndpoint> tcp_endpoint(const Environment& environment) {
   const Variables v(environment);
-  // Torchrun may itself be a task of srun. Then torchrun's variables are used. If only WORLD_SIZE is set, srun's are
+  // torchrun may itself be a task of srun. Then torchrun's variables are used. If only WORLD_SIZE is set, srun's are
   // used.
   const bool step = v.has("SLURM_STEP_NUM_TASKS") && v.has("SLURM_PROCID");
   if (v.has("WORLD_SIZE") && (v.has("RANK") || !step)) return by_torchrun(v);

@@ -29,14 +29,15 @@ namespace {
 
 using nlohmann::json;
 
-// Version of what follows a handshake. Handshake, rank, host and pid stay the same in all versions, so that a rank of
-// another version is named.
+// Version of the messages that follow a handshake. Handshake, rank, host and pid stay the same in all versions, so that
+// an error can name a rank of another version.
 constexpr int kProtocol = 2;
 constexpr double kHelloSeconds = 5;  // time in which a listener sends its challenge
 // seconds that a connected rank has to answer, in addition to the heartbeat timeout
 constexpr double kAnswerSeconds = 5;
-constexpr double kGoneSeconds = 2;   // rank 0 is lost if it is unreachable for this time after it closed a connection
-constexpr double kWrongSeconds = 2;  // time for which something else must answer in rank 0's place to be an error
+constexpr double kGoneSeconds = 2;  // rank 0 is lost if it is unreachable for this time after it closed a connection
+// Time for which another program must answer in place of rank 0 until that is an error.
+constexpr double kWrongSeconds = 2;
 constexpr double kDialSeconds = 2;
 constexpr double kRetrySeconds = 0.1, kWrongRetrySeconds = 0.5;
 constexpr size_t kMostDirectory = 64 << 20;  // bytes of the largest directory; a rank needs about 200
@@ -177,7 +178,7 @@ class TcpRendezvous {
     return out;
   }
 
-  // Adds a process that has the key. Returns false if it is not a rank of this run. Throws E_RANKS if it is one of
+  // Adds a process that has the key. Returns false if it is not a rank of this run. Throws E_RANKS if it is a rank of
   // another version or with other variables.
   bool admit(PendingConnections::Arrival& a, PendingConnections& pending) {
     try {
@@ -371,7 +372,7 @@ class TcpRendezvous {
     }
   }
 
-  // Fails if rank 0 has disconnected, which rank 0 does when any other rank has left.
+  // Fails if rank 0 has disconnected. Rank 0 disconnects when any other rank has left.
   void require_root() {
     if (wait_for(peer(0).socket.descriptor(), POLLRDHUP, 0) > 0) left(peer(0).process.text());
   }

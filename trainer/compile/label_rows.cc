@@ -59,14 +59,15 @@ std::string percent(int64_t part, int64_t whole) {
 }  // namespace
 
 const LabelRows::Plan& LabelRows::plan(const GraphRequest& r, const Packing* packing) {
-  constexpr int64_t kMostPlans = 256;  // of some KB each
+  constexpr int64_t kMostPlans = 256;  // each plan takes some KB
   const PlanKey key{GraphKey(r), packing ? packing->tokens : 0};
   if (const Plan* known = plans_.find(key)) return *known;
   Plan made;
   const std::shared_ptr<Graph> graph = compose_(r, packing);
   if (const auto found = find_label_rows(*graph, ignored_labels(*r.losses), cpu_evaluator())) {
     const Value& w = graph->value(found->weight);
-    const int64_t wide = size_of(DType::f32);  // size of logits and gradients, also if products are in 16 bits
+    // Logits and their gradient are fp32 even if products are computed in 16 bits.
+    const int64_t wide = size_of(DType::f32);
     const bool trains = r.form == GraphForm::train && has_gradient(*graph, found->weight);
     made = {*found, label_graph(*graph, *found), found->widest * wide, trains ? numel(w.dims) * wide : 0};
   }

@@ -42,7 +42,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   MeasuringDevice device(*options.device);
   SessionOptions o = options;
   o.device = &device;
-  // The run itself reports its progress, once; an estimate may be one of several.
+  // Progress is not logged here, because the run itself logs it once, and several estimates may be made.
   o.log = Log([log = options.log](Level level, const std::string& text) {
     if (level != Level::info) log.say(level, text);
   });
@@ -76,7 +76,7 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   b.activations = session.activation_bytes() + together;
   b.recomputed = session.recomputed();
   b.copies = device.memory_in_use() - b.parameters - b.gradients - b.activations;
-  if (c.needs_hessian_diagonal()) b.copies -= layout.trained_size() * wide;  // counted as moments
+  if (c.needs_hessian_diagonal()) b.copies -= layout.trained_size() * wide;  // the diagonal is counted as moments
   b.moments = c.state_bytes(update_spans(layout), layout.trained_size());
   b.batch = shapes_of(batch);
   const std::shared_ptr<const Graph> graph = session.labeled_graph(losses, batch);

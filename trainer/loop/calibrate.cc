@@ -120,7 +120,7 @@ class Search {
     if (o_.low == DType::f16 && list.loss_scale.mode == LossScaleConfig::Mode::dynamic) {
       list.loss_scale.init = std::clamp(c.loss_scale, std::max(list.loss_scale.min, 1.0), list.loss_scale.max);
     }
-    // Tries the plan without further fp32 groups first, then bisects for the smallest number of groups that must be
+    // Tries the plan without additional fp32 groups first. Then bisects for the smallest number of groups that must be
     // fp32.
     CalibratedPlan kept = attempt(list, c, 0, base);
     if (kept.within) return kept;

@@ -45,7 +45,7 @@ void CheckpointWriter::work() {
     } catch (...) {
       error = std::current_exception();
     }
-    save = {};  // frees the copy before another one may be made
+    save = {};  // frees the copy before the next copy is made
     lock.lock();
     result_ = std::move(result);
     error_ = std::move(error);
@@ -58,7 +58,7 @@ void CheckpointWriter::start(Save save) {
   if (!thread_.joinable()) {
     try {
       thread_ = std::thread([this] { work(); });
-    } catch (const std::system_error&) {  // the number of processes is limited
+    } catch (const std::system_error&) {  // thrown if the number of processes is limited
       result_ = write_now(dir_, save);
       return;
     }

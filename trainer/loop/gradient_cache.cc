@@ -1,6 +1,6 @@
-// Stage 2 is a separate Program (Joint) per number of rows. The Program's inputs are the outputs of all rows; its
+// Stage 2 is a separate Program (Joint) for each number of rows. The Program's inputs are the outputs of all rows; its
 // outputs are the loss sums and the cached gradients. Stage 3 repeats stage 1 bit for bit, because random nodes are
-// indexed by row (RunState::samples_before). Everything else is as in launch_micro_batches().
+// indexed by row (RunState::samples_before). Otherwise the stages equal launch_micro_batches().
 
 #include "trainer/loop/gradient_cache.h"
 
@@ -83,7 +83,7 @@ struct Differentiated {
   std::vector<ValueId> gradients;  // with respect to the outputs that the term reads
 };
 
-// Adds the sum and the gradients of one more part to a term.
+// Adds the sum and the gradients of another part of a loss to its term.
 void differentiate(Builder& b, ValueId sum, const std::vector<ValueId>& outputs, Differentiated& term) {
   Autodiff ad(b, outputs);
   ad.seed(sum, b.expand(b.scalar(1, b.dtype(sum)), b.dims(sum)));
@@ -174,7 +174,7 @@ Tensors GradientCache::joined_labels(const std::vector<Tensors>& batches) const 
   Tensors out;
   for (const std::string& name : across_.labels()) {
     std::vector<const HostTensor*> parts;
-    // The labels were counted before, so every batch has them.
+    // The labels were already counted, so every batch has them.
     for (const Tensors& b : batches) parts.push_back(&b.at(name));
     out[name] = joined(name, parts);
   }

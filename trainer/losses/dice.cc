@@ -58,7 +58,7 @@ Sums dice(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId bottom = shifted(b, add(b, places(m.p), places(m.truth)), smooth);
   const ValueId per_sample =
       scaled(b, b.reduce_sum(shifted(b, scaled(b, div(b, top, bottom), -1), 1), {1}, false), 1 / classes);
-  // A sample without a valid position adds 0 and is not counted.
+  // A sample without a valid position adds 0 to the sum and is not counted as an item.
   const int64_t batch = b.dims(in.label)[0];
   const ValueId valid = b.op("Where", {b.reshape(ignored(b, spec, in.label), {batch, numel(b.dims(in.label)) / batch}),
                                        b.scalar(0, DType::f32), b.scalar(1, DType::f32)});

@@ -8,7 +8,7 @@ namespace amp::losses {
 namespace {
 
 // Returns the sum over the batch's rows of T^2 KL(softmax(teacher / T) || softmax(student / T)), averaged over the
-// positions of each row. With labels, it is summed over the positions with a valid label instead.
+// positions of each row. If there are labels, returns the sum over all positions with a valid label instead.
 Sums distill(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId x = in.outputs[0], z = in.teacher.at(0);
   const Dims d = b.dims(x);

@@ -233,7 +233,8 @@ void LossAccumulator::count(const std::vector<double>& items) {
 void LossAccumulator::add(const std::vector<double>& sums) {
   check(sums.size() == sums_.size(), "LossAccumulator::add: another number of terms");
   for (size_t i = 0; i < sums.size(); ++i) {
-    // A root loss returns n sqrt(q / n), where q is the batch's sum of squares; the square of that, divided by n, is q.
+    // A root loss returns n sqrt(q / n), where q is the sum of squares over the batch. The square of this value,
+    // divided by n, is q.
     sums_[i] += !roots_[i] ? sums[i] : counted_[i] > 0 ? sums[i] * sums[i] / counted_[i] : 0;
   }
 }

@@ -63,7 +63,7 @@ Counts count_pairs(const LossSpec&, const HostTensor& label, int64_t) {
   return {label.rank() == 2 ? static_cast<double>(label.dims()[0] / 2) : 0};  // answer_rows() reports other shapes
 }
 
-// Valid labels of preferred answers, and pairs.
+// Counts two kinds of items: valid labels of preferred answers, and pairs.
 Counts count_orpo(const LossSpec& spec, const HostTensor& label, int64_t rows) {
   if (label.rank() != 2) return {0, 0};
   const std::vector<int64_t> ids = label.to_ints();

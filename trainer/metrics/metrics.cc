@@ -56,7 +56,7 @@ double Hits::iou() const {
 }
 
 namespace {
-// Returns the mean over classes. Classes with neither labels nor predictions count as 0 if absent_too, else they are
+// Returns the mean over classes. A class without labels and predictions counts as 0 if absent_too; otherwise it is
 // skipped.
 double mean_of(const std::vector<Hits>& classes, double (Hits::*value)() const, bool absent_too) {
   double sum = 0;

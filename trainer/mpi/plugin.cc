@@ -43,7 +43,8 @@ const char* exchange(const amp::RankMessage* sent, int64_t sends, const amp::Ran
   };
   for (int64_t i = 0; i < receives; ++i) post(received[i], MPI_Irecv);
   for (int64_t i = 0; i < sends; ++i) post(sent[i], MPI_Isend);
-  // MPI_Waitall would spin and so slow down the other ranks on shared cores. This loop polls with short sleeps instead.
+  // MPI_Waitall would spin, which slows down the other ranks on shared cores. This loop polls with short sleeps
+  // instead.
   for (int64_t tries = 0;; ++tries) {
     int done = 0;
     const int code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);

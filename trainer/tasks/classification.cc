@@ -29,7 +29,7 @@ class ClassificationMetrics final : public ClassMetrics {
   std::string details() const override { return class_details(scores_, names_); }
 
  private:
-  // Keeps the probabilities if the outputs have one row of logits per label.
+  // Stores the probabilities if the outputs have one row of logits per label.
   void counted(const HostTensor& out, const HostTensor&, int64_t classes, const std::vector<int64_t>& ids,
                const std::vector<int64_t>& wanted) override {
     scores_.classes = classes;
@@ -126,7 +126,7 @@ class ClassError final : public PerSampleError {
     return p;
   }
 
-  bool given_;  // whether the outputs are probabilities
+  bool given_;  // true if the outputs are probabilities
   std::vector<std::string> names_;
 };
 

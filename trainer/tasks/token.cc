@@ -136,7 +136,7 @@ class Tags final : public Predictions {
   }
 
  private:
-  // Returns the entities of a text. The probability of an entity is the mean of those of its words.
+  // Returns the entities of a text. The probability of an entity is the mean of the probabilities of its words.
   nlohmann::ordered_json entities(size_t r, const std::vector<std::string>& names) const {
     nlohmann::ordered_json out = nlohmann::ordered_json::array();
     const std::vector<Entity> found = find_entities(names);

@@ -75,7 +75,7 @@ void WorstSamples::keep(SampleRecord record) {
   heap_.pop_back();
 }
 
-// Adds a record to the samples with the lowest indices, which are shown whatever their error.
+// Adds a record to the samples with the lowest indices, which are shown even if their error is small.
 void WorstSamples::keep_first(SampleRecord record) {
   record.error = std::max(0.0, record.error);
   const auto after =
