@@ -37,7 +37,7 @@ std::string advice(const SourceGraph& g, const SourceNode& n, const Error& e) {
   return e.hint().empty() ? "name an output before it with `output`" : e.hint();
 }
 
-// Returns why the dry run (Probe) did not reach a node for which it recorded no error.
+// Returns the reason why the dry run (Probe) did not reach a node, if it recorded no error for the node.
 std::string forward_reason(const SourceGraph& g, const Probe& p, size_t n) {
   for (const int v : g.nodes[n].inputs) {
     if (v < 0 || p.known[static_cast<size_t>(v)]) continue;
@@ -196,7 +196,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
-// Lists each parameter, and whether a gradient reaches it.
+// Lists the parameters, each with the information whether a gradient reaches it.
 void list_parameters(const Imported& model, const Probed& p, CheckReport& report) {
   const ParamTable table(model.graph);
   for (const std::string& line : lines_of(describe_parameters_json(model.graph, model.verdicts))) {
@@ -246,7 +246,7 @@ CheckReport check_model(const RunSpec& spec, const Log& log) {
   r.head = check_head(spec, g, p);
   r.notes = model.notes;
   log_fixed_shapes(r.fixed, log);
-  // preview_surgery() attaches a head, therefore it works on a copy of the model.
+  // preview_surgery() attaches a head. Therefore it works on a copy of the model.
   SurgeryPreview before = preview_surgery(spec, model);
   r.before_training = std::move(before.lines);
   for (const KnownClasses& k : known_classes(spec.model, model)) {

@@ -52,7 +52,7 @@ class Checker {
     f.name = path;
     try {
       RunSpec all = spec;
-      all.data.skip_bad_rows = std::numeric_limits<int64_t>::max();  // they are listed
+      all.data.skip_bad_rows = std::numeric_limits<int64_t>::max();  // the report lists the bad rows
       const TextRows rows = read_text_rows(all, path, task_);
       f.rows = rows.size();
       const std::vector<SkippedRow>& bad = rows.table ? rows.table->skipped() : rows.left_out.rows();
@@ -167,7 +167,7 @@ class Checker {
     try {
       const LabeledText t = reader.read(r);
       const auto n = static_cast<int64_t>(t.encoding.ids.size()), most = *spec_.data.text.max_seq_len;
-      length = std::max(length, n);  // if there are two answers, the longer one counts
+      length = std::max(length, n);  // of two answers, the longer one counts
       int64_t first = 1;             // the first token whose prediction is trained
       while (first < n && t.labels[static_cast<size_t>(first)] == kIgnoreIndex) ++first;
       if (n > 0 && first == n) problem(row.where, "there is no answer to learn");
@@ -204,10 +204,11 @@ class Checker {
   const TaskRule& rule_;
   DataReport& report_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  // Readers of the current file if its labels are its own tokens: one, or two for pairs of answers.
+  // Readers of the current file if its labels are the tokens of the text itself: one reader, or two for pairs of
+  // answers.
   std::vector<std::unique_ptr<LanguageReader>> language_;
-  const Table* table_ = nullptr;  // table of the current file
-  std::optional<size_t> marks_;   // its column of marks, if its answers have them
+  const Table* table_ = nullptr;  // the table of the current file
+  std::optional<size_t> marks_;   // the table's column of marks, if its answers are marked
   std::map<std::string, int64_t> known_;
   // key: text; value: label and location of the first row with this text
   using Seen = std::unordered_map<std::string, std::pair<std::string, std::string>>;
@@ -224,7 +225,7 @@ Task task_of_data(const RunSpec& spec) {
 
 DataReport check_data(const RunSpec& given, const Log& log) {
   RunSpec named = given;
-  named.data.skip_bad_rows = 0;  // all problems are reported
+  named.data.skip_bad_rows = 0;  // no row is skipped, because all problems are reported
   if (wants_table_model(named)) named = with_table_target(std::move(named));
   if (!named.model.model.empty()) named.model.model = model_file(named.model.model, log);
   const RunSpec spec = with_conversations(with_letters(named, log), named.data.train, log);

@@ -1,6 +1,6 @@
-// Rows that may be skipped. Each function runs, row by row, the checks that readers and datasets also make. It does
-// nothing if no rows may be skipped: the readers and datasets then report the error. Images are decoded once per run,
-// because a dataset decodes them only when a batch needs them.
+// Finds rows that may be skipped. Each function applies the checks of readers and datasets to one row after the other.
+// If no rows may be skipped, it does nothing: the readers and datasets then report the error. Images are decoded once
+// per run, because a dataset decodes them only when a batch needs them.
 #include "run/data/bad_rows.h"
 
 #include <algorithm>
@@ -37,13 +37,13 @@ namespace amp {
 
 namespace {
 
-constexpr size_t kMostListed = 20;  // skipped rows in the log; run.json has all
+constexpr size_t kMostListed = 20;  // number of skipped rows that are logged; run.json lists all of them
 
 bool cells_hold(LabelForm form) {
   return form == LabelForm::classes || form == LabelForm::numbers || form == LabelForm::sets;
 }
 
-// The label's check for a task whose labels are the cells of a column; nullopt for others.
+// Returns the check of a label, for tasks whose labels are the cells of a column; nullopt for other tasks.
 std::optional<LabelCheck> label_check(const RunSpec& spec, Task task, const Table& table, const ClassNames& classes) {
   const TaskRule& rule = task_rule(task);
   const LabelForm form = rule.labels.value_or(LabelForm::classes);
@@ -135,7 +135,7 @@ void skip_malformed_texts(const RunSpec& spec, Task task, const std::string& lab
   const TextForm form = task_rule(task).text;
   const std::vector<std::string>& columns = *spec.data.text.text_columns;
   if (spec.data.skip_bad_rows == 0 || (form != TextForm::tagged_words && form != TextForm::questions)) return;
-  for (const std::string& c : columns) table.column(c);  // a missing column is not a fault of a row
+  for (const std::string& c : columns) table.column(c);  // a missing column is an error of the table and not of one row
   if (!label.empty()) table.column(label);
   if (form == TextForm::tagged_words)
     table.skip_failing([&](int64_t row) { tagged_row(table, row, columns.at(0), label); });

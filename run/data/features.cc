@@ -112,7 +112,7 @@ void note_inputs(const Features& features, const std::vector<FeatureInput>& inpu
   for (const FeatureInput& f : inputs) log.info(cat("features: ", describe(features, f)));
 }
 
-// Requires that the named columns exist, and that each has one role: target, categorical or continuous.
+// Requires that the named columns exist, and that each has only one role: target, categorical or continuous.
 void check_columns(const DataSpec& data, const FeatureTable& table) {
   const std::string target = target_column(data);
   table.require(target);
@@ -157,8 +157,8 @@ TableSpec with_absolute_joins(TableSpec tables) {
   return tables;
 }
 
-// Returns the columns whose decimal marks are read: the continuous ones, or all but the target if the settings name
-// none.
+// Returns the columns whose decimal marks are read: the continuous columns or, if the settings name none, all columns
+// except the target.
 static std::vector<std::string> number_columns(const RunSpec& spec, const Features* fitted, const Table& table) {
   const bool number_target = !task_rule(requested_task(spec.objective)).has_classes();
   std::vector<std::string> out = *spec.data.tables.continuous;
@@ -330,7 +330,7 @@ std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const S
   if (needs.labeled) table.require(features.target);
   const FeatureValues values = feature_values(table, features);
   for (const FeatureValues::Unknown& u : values.unknown) {
-    // in training, rows with unknown categories are those that are held out, or dropped by `limit_train`
+    // In training, rows with unknown categories are rows that are held out or that `limit_train` drops.
     if (needs.training) break;
     needs.log.note(cat(u.where, ": column '", printable(u.column), "' holds '", printable(u.example),
                        "', which the training data lack: ", with_thousands(u.rows), u.rows == 1 ? " row" : " rows",

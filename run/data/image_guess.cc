@@ -68,7 +68,7 @@ std::string piped(std::initializer_list<std::string> steps) {
 
 bool is_channels(int64_t n) { return n == 1 || n == 3; }
 
-// Returns whether an input of four dimensions is NHWC although no dimension is declared as channels: a Transpose to
+// Returns whether an input of four dimensions is NHWC, although its dims do not show this. It is NHWC if a Transpose to
 // NCHW reads it.
 bool reads_channels_last(const SourceGraph& g, int input) {
   for (const SourceNode& n : g.nodes) {
@@ -79,8 +79,8 @@ bool reads_channels_last(const SourceGraph& g, int input) {
   return false;
 }
 
-// Returns the reason why the model does not take images of this size or, with `masks`, does not return masks of this
-// size. Returns "" if it does.
+// Returns the reason why the model rejects images of this size or, with `masks`, does not return masks of this size.
+// Returns "" if the size is possible.
 std::string why_not(const SourceGraph& g, const ImageInput& input, bool masks, ImageSize size) {
   BindOptions o;
   o.outputs = g.outputs;

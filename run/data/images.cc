@@ -144,7 +144,8 @@ int loading_threads(const RunSpec& spec) {
 
 }  // namespace
 
-// Returns the input with the longest side of the largest size. Transforms are chosen by it if there are several sizes.
+// Returns the input with the longest side of the largest size. If there are several sizes, transforms are chosen for
+// this one.
 static ImageInput of_size(ImageInput input, const std::vector<ImageSize>& sizes) {
   if (!sizes.empty()) input.height = input.width = std::max(sizes[0].height, sizes[0].width);
   return input;

@@ -1,5 +1,5 @@
-// Implements note_repeated_files(): files are the same if their device and inode are, as after links of both kinds. A
-// path that cannot be resolved is left to the reader, which reports the error.
+// Implements note_repeated_files(). Two paths name the same file if device and inode are equal, as with symbolic and
+// hard links. If a path cannot be resolved, the reader reports the error.
 #include "run/data/repeated_files.h"
 
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 using FileId = std::pair<dev_t, ino_t>;
 struct NamedFile {
-  std::string name;  // as the user wrote it, or as a pattern matched it
+  std::string name;  // the name that the user wrote or that a pattern matched
   fs::path place;    // absolute, without links
   FileId id;
 };
@@ -45,7 +45,7 @@ std::vector<NamedFile> files_of(const std::string& names) {
   return out;
 }
 
-// Returns "'a.csv'", or "'link.csv' (the same file as 'a.csv')".
+// Formats a name: "'a.csv'", or for a repeated file "'link.csv' (the same file as 'a.csv')".
 std::string named_as(const NamedFile& file, const std::string& first) {
   return cat("'", printable(file.name), "'",
              file.name == first ? std::string() : cat(" (the same as '", printable(first), "')"));

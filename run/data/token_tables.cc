@@ -17,7 +17,8 @@ namespace amp {
 
 namespace {
 
-// Returns the size of axis 0 that a Reshape to `shape` gives a tensor of `elements`; 0: it copies or infers too much.
+// Returns the size of axis 0 after a Reshape to `shape` of a tensor with `elements` elements. Returns 0 if that size is
+// not determined: the Reshape copies dims or infers several.
 int64_t reshaped_rows(const std::vector<int64_t>& shape, int64_t elements) {
   if (shape.empty()) return 0;
   if (shape[0] > 0) return shape[0];
@@ -50,7 +51,8 @@ int64_t table_size(const SourceGraph& g, int v, size_t axis) {
   return 0;
 }
 
-// Returns the rows of the table that a node looks up with the ids in one of its inputs; 0: it looks up none.
+// Returns the number of rows of the table in which the node looks up the ids of this input; 0 if the node is not a
+// lookup.
 int64_t looked_up(const SourceGraph& g, const SourceNode& n, const std::set<int>& ids) {
   const auto reads = [&](size_t i) { return i < n.inputs.size() && ids.count(n.inputs[i]) > 0; };
   if (n.domain == "com.microsoft") {
@@ -66,7 +68,7 @@ int64_t looked_up(const SourceGraph& g, const SourceNode& n, const std::set<int>
   return table_size(g, n.inputs[0], 0);
 }
 
-// True for the ids of an encoder's, a decoder's or a causal model's tokens.
+// True for inputs with the token ids of an encoder, a decoder or a causal model.
 bool holds_ids(const std::string& input) {
   constexpr std::string_view kDecoder = "decoder_";
   return text_role(input.starts_with(kDecoder) ? input.substr(kDecoder.size()) : input) == TextRole::ids;

@@ -1,5 +1,5 @@
-// The settings decide which maps are adapted, or an adapter's file does. What the requested files cannot hold is
-// refused here, before training.
+// Decides which maps are adapted: by the settings, or by an adapter's file. If the requested export files cannot hold
+// such an adapter, it is refused here, before training.
 #include "run/model/adapters.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace amp {
 
 namespace {
 
-// Refuses keys of `lora` that the adapter's file decides.
+// Refuses keys of `lora` whose values the adapter's file determines.
 void require_free_keys(const std::string& lora) {
   for (const std::string& part : split(lora, ',')) {
     const std::string key = part.substr(0, part.find('='));
@@ -27,7 +27,7 @@ void require_free_keys(const std::string& lora) {
   }
 }
 
-// Returns the first parameter that trains and is not part of an adapter; -1: none.
+// Returns the first trainable parameter that is not part of an adapter; -1 if there is none.
 int trained_beside(const SourceGraph& g, const std::vector<LoraAdapter>& adapters) {
   std::set<int> own;
   for (const LoraAdapter& a : adapters) own.insert({a.a, a.b, a.magnitude});
@@ -38,8 +38,9 @@ int trained_beside(const SourceGraph& g, const std::vector<LoraAdapter>& adapter
   return -1;
 }
 
-// Modules of equal names and sizes fit any model of the same architecture, so weights are compared where the file has
-// the checksum of its base. Only a warning: an adapter may be meant for a quantized copy of its base.
+// An adapter fits any model of the same architecture, because the names and sizes of modules are equal. So if the file
+// states the checksum of its base, weights are compared. A difference is only a warning: an adapter may be meant for a
+// quantized copy of its base.
 void warn_other_base(const std::string& path, int32_t trained_on, int32_t base, const Log& log) {
   if (trained_on == 0 || trained_on == base) return;
   log.warning(cat("W_ADAPTER_BASE: the adapter '", printable(path),

@@ -108,7 +108,7 @@ DecoderFolder decoder_folder(const std::string& folder) {
 int64_t context_length(const std::string& model_file) {
   try {
     return decoder_folder(folder_of(model_file)).context;
-  } catch (const Error&) {  // the model file was named itself: what its folder says only helps
+  } catch (const Error&) {  // the user named the model file, so its folder is only a help
     return -1;
   }
 }
@@ -132,7 +132,7 @@ PastOptions past_options(const ModelSpec& model, const std::string& path) {
     out.head_size = config.head_size;
     out.names = config.past_names;
   } catch (const Error& e) {
-    // The model file was named itself: what its folder says only helps.
+    // The user named the model file, so its folder is only a help.
     if (e.exit() != Exit::usage) throw;
   }
   return out;

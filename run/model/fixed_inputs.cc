@@ -1,7 +1,7 @@
 // Finds inputs that decide shapes or branches, and binds each of them that has a single value in the data. A tolerant
-// bind collects the nodes that need values (E_DYNAMIC). Some of the inputs from which these nodes can be reached decide
-// shapes or branches, others are ordinary data. So all of them that have one value are bound first, and then each is
-// unbound if the same nodes can be bound without it (keep_deciding()).
+// bind collects the nodes that need values (E_DYNAMIC). Among the inputs that lead to these nodes, some decide shapes
+// or branches, and others are ordinary data. So all of them that have one value are bound first. Then each is unbound
+// if the same nodes can be bound without it (keep_deciding()).
 
 #include "run/model/fixed_inputs.h"
 
@@ -33,7 +33,7 @@ std::set<int> dynamic_nodes(const SourceGraph& g) {
   try {
     bind_tolerant(g, ParamTable(g), probe_options(g, g.outputs, 3), b, faults);
   } catch (const Error&) {
-    return {};  // not reported here: binding to the data's shapes reports the error with a better message
+    return {};  // the error is not reported here, because binding to the data's shapes reports it with a better message
   }
   std::set<int> out;
   for (const auto& [node, error] : faults) {
@@ -42,7 +42,7 @@ std::set<int> dynamic_nodes(const SourceGraph& g) {
   return out;
 }
 
-// Returns the inputs from which these nodes can be reached. Some are deciding values, some are ordinary data.
+// Returns the inputs that lead to these nodes. Some decide shapes or branches, and others are ordinary data.
 std::set<int> inputs_of(const SourceGraph& g, const std::set<int>& nodes) {
   std::set<int> out;
   for (const int node : nodes) {
@@ -92,7 +92,7 @@ struct FixedValue {
   bool seen = false;     // the file has a tensor with the input's name
 };
 
-// Returns the value that the input has in the whole file; empty if it has several.
+// Returns the value that the input has in the whole file; empty if it has several values.
 FixedValue value_in(const std::vector<NamedTensor>& tensors, const std::string& name, bool whole) {
   const HostTensor* const t = find_tensor(tensors, name);
   if (!t || t->numel() == 0) return {};
@@ -118,7 +118,8 @@ std::map<int, FixedValue> fixed_values(const SourceGraph& g, const std::set<int>
   return found;
 }
 
-// Binds the input to the value. Returns false if the value does not fit the input; opening the dataset reports that.
+// Binds the input to the value. Returns false if the value does not fit the input, which is reported when the dataset
+// is opened.
 bool bind_value(SourceValue& input, const FixedValue& fixed) {
   // If the input has no dimension for rows, the value of one row is the value of the input.
   const size_t rank = fixed.value.dims().size();
@@ -133,8 +134,8 @@ bool bind_value(SourceValue& input, const FixedValue& fixed) {
   return true;
 }
 
-// Unbinds each input without which the same nodes can be bound, because it is ordinary data. Tries floating-point
-// inputs first, which rarely decide shapes.
+// Unbinds each input without which the same nodes can be bound, because that input is ordinary data. Tries
+// floating-point inputs first, which rarely decide shapes.
 void keep_deciding(SourceGraph& g, std::map<int, SourceValue>& before) {
   const std::set<int> left = dynamic_nodes(g);
   for (const bool floating : {true, false}) {

@@ -20,7 +20,7 @@ namespace amp {
 
 namespace {
 
-// Returns the samples per batch that the graph requires; 0: any number.
+// Returns the number of samples per batch that the graph requires; 0 if any number is possible.
 int64_t fixed_samples(const SourceGraph& g, int64_t rows_per_sample) {
   const int64_t rows = fixed_rows(g);
   if (rows % rows_per_sample != 0)
@@ -45,7 +45,7 @@ bool said(const RunSpec& spec, const std::string& setting) {
        hint + "; or re-export the model with a free batch dimension");
 }
 
-// Returns random inputs for shape.rows rows, even if the graph declares another number.
+// Returns random inputs with shape.rows rows, even if the graph declares a different number.
 Tensors random_inputs(const SourceGraph& g, const std::vector<int>& outputs, const SyntheticShape& shape,
                       uint64_t seed) {
   SourceGraph open = g;
@@ -97,9 +97,9 @@ Tensors in_parts(const SourceGraph& g, const std::vector<int>& outputs, const Te
 }
 
 // Returns whether the outputs are equal up to rounding. Differences may be 1e-4 of the largest value, because matrix
-// products of other sizes sum in another order. They may also be at most 1e-2 of the spread between rows, because mixed
-// rows would differ by about that spread. Outputs that are equal in all rows (a new head of zeros) prove nothing, and
-// count as unequal.
+// products of different sizes add in different orders. They must also be at most 1e-2 of the spread between rows,
+// because an error that mixes rows causes differences of about that spread. Outputs that are equal in all rows (a new
+// head of zeros) prove nothing, and count as unequal.
 bool same(const Tensors& a, const Tensors& b) {
   for (const auto& [name, x] : a) {
     const HostTensor& y = b.at(name);
@@ -160,10 +160,11 @@ const ModelShapes& ShapeFixing::fix(const std::vector<int>& outputs) {
   return found_;
 }
 
-// Treats the leading number in Reshapes' shapes as the batch size and frees it. Keeps that only if the freed graph
-// gives the same outputs for all rows at once as the file's own graph for batches of found_.rows rows.
+// Treats the leading number in the shapes of Reshapes as the batch size and frees it. This change is kept only if two
+// computations give the same outputs: the freed graph for all rows at once, and the file's own graph for batches of
+// found_.rows rows.
 void ShapeFixing::free(const std::vector<int>& outputs) {
-  // Limits, because a forward pass of larger models takes too long.
+  // Limits are needed because a forward pass of larger models takes too long.
   constexpr int64_t kMostRows = 64, kMostElements = int64_t{1} << 27;
   const int64_t fixed = found_.rows, rows = fixed + std::max<int64_t>(2, fixed / 2);
   int64_t elements = 0;

@@ -1,6 +1,6 @@
-// Collects class names of a model. They come from metadata_props (our key `labels`, and keys of other exporters), from
-// ai.onnx.ml operators, from the checkpoint's configuration that `convert` stores, and from a config.json in the
-// model's folder (transformers, Optimum, timm). data/class_order.h chooses among them.
+// Collects class names of a model. They come from metadata_props (this program's key `labels`, and keys of other
+// exporters), from ai.onnx.ml operators, from the checkpoint's configuration that `convert` stores, and from a
+// config.json in the model's folder (transformers, Optimum, timm). data/class_order.h chooses among them.
 
 #include "run/model/model_classes.h"
 
@@ -28,7 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Keys of metadata_props: ours first, then those of transformers and ultralytics, then other common ones.
+// Keys of metadata_props in order of preference: this program's key, those of transformers and ultralytics, other
+// common keys.
 constexpr const char* kMetadataKeys[] = {"labels",  "id2label",    "label2id",    "names",
                                          "classes", "class_names", "label_names", "classlabels"};
 
@@ -45,8 +46,8 @@ void add_config(std::vector<KnownClasses>& out, const json& config, const std::s
   if (config.contains("pretrained_cfg")) add_config(out, config["pretrained_cfg"], where);
 }
 
-// Returns the path of config.json in the model's folder or, for a folder named onnx (repositories of the hub), in its
-// parent. Empty: none.
+// Returns the path of config.json in the model's folder. If that folder is named onnx (repositories of the hub), its
+// parent is searched as well. Returns "" if there is no such file.
 std::string config_path(const std::string& model) {
   std::error_code none;
   const fs::path folder = fs::path(model).parent_path();
@@ -73,8 +74,8 @@ ClassEvidence evidence_of(const RunSpec& spec, const Imported& model, const Data
   return e;
 }
 
-// Returns the classes of masks. Pixel values are class ids, so that only the names of classes must be found. Numbers do
-// not count as names.
+// Returns the classes of masks. Pixel values are class ids, so only the names of classes must be found. Numbers do not
+// count as names.
 ClassOrder mask_classes(const ClassEvidence& e) {
   ClassOrder order = e.head > 0 || !e.asked.empty() ? order_classes(e) : ClassOrder();
   const std::vector<std::string>& names = order.classes.names;

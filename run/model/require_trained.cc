@@ -8,7 +8,7 @@ namespace amp {
 
 namespace {
 
-// Returns the number of nodes with integer weights for each operator.
+// Returns, for each operator, the number of its nodes with integer weights.
 std::map<std::string, int> quantized(const SourceGraph& g) {
   std::map<std::string, int> out;
   for (const SourceNode& n : g.nodes) {

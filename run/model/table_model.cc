@@ -27,11 +27,11 @@ namespace amp {
 
 namespace {
 
-constexpr int64_t kSplitRows = 100;                // smaller tables are not split unless `val_split` is given
+constexpr int64_t kSplitRows = 100;                // tables with fewer rows are split only if `val_split` is given
 constexpr const char* kHidden = "[200, 100]";      // fastai's tabular_learner
-constexpr double kFirstRate = 1e-3, kShare = 0.1;  // learning rate of new weights; share that is held out
+constexpr double kFirstRate = 1e-3, kShare = 0.1;  // learning rate of new weights; share of rows that is held out
 
-// Replaces the defaults that are for pretrained models, and lists the changed ones in a line.
+// Replaces the defaults that suit pretrained models, and logs the changed settings in one line.
 RunSpec with_first_settings(RunSpec spec, int64_t rows, Task task, const Log& log) {
   const RunSpec before = spec;
   spec.optimization.lr.suggest(kFirstRate);
@@ -50,7 +50,7 @@ RunSpec with_first_settings(RunSpec spec, int64_t rows, Task task, const Log& lo
   return spec;
 }
 
-// Refuses to replace a file that is not an untrained model of `create`.
+// Refuses to replace any file except an untrained model that `create` made.
 void refuse_other_file(const std::string& path) {
   if (!path_exists(path)) return;
   bool ours = false;

@@ -54,7 +54,7 @@ Device& choose_device(const DeviceSpec& spec, const DistributionSpec& distributi
     fail(Exit::usage, "E_FLAG_VALUE", "`dtype` fp64 is not computed on CUDA", "use `device` cpu");
   if (asked == "cpu" || fp64 || (asked == "auto" && distribution.gpus.empty() && !has_cuda_driver()))
     return cpu_device();
-  // Not destroyed: at exit the CUDA libraries may be unloaded first.
+  // The device is not destroyed, because at exit the CUDA libraries may be unloaded first.
   static auto& device = *new std::shared_ptr<Device>;
   if (device) return *device;
   try {

@@ -64,8 +64,8 @@ Objective choose_objective(const RunSpec& spec, const SourceGraph& g, const std:
     return std::all_of(objective.losses.parts.begin(), objective.losses.parts.end(),
                        [&](const LossSpec& s) { return fits(task, s); });
   };
-  // A task that follows from the data precedes one that follows from the loss: by its loss alone, a classifier with one
-  // logit would be taken for one of independent labels.
+  // A task that follows from the data takes precedence over a task that follows from the loss. By the loss alone, a
+  // classifier with one logit could not be distinguished from a model with independent labels.
   const MetricsFrom from = task_rule(task).metrics_from;
   const bool by_data = from == MetricsFrom::data ||
                        (from == MetricsFrom::data_sans_loss && requested_losses(spec.objective).parts.empty());
@@ -159,7 +159,7 @@ void log_cosine_targets(const Losses& losses, const Dataset& data, const Log& lo
 }
 
 void check_pairs(const Losses& losses, const Dataset& data, int64_t batch_size, bool shuffled) {
-  if (data.size() <= 1) return;  // a file of tensors that is one whole batch
+  if (data.size() <= 1) return;  // the data are a file of tensors that is one whole batch
   for (const LossSpec& s : losses.parts) {
     const int64_t n = rows_together(s);
     if (n == 1) continue;

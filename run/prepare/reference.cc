@@ -1,5 +1,6 @@
-// The base is recorded before adapters and dropout are added, and the start afterwards. Adapters of a new run start at
-// zero, or (pissa) hold a part of the weights, so without `adapter` the start of training is the base.
+// A reference is recorded at one of two points: the base model before adapters and dropout are added, or the start of
+// training after that. Adapters of a new run start at zero, or (pissa) hold a part of the weights. So without `adapter`
+// the start of training equals the base.
 #include "run/prepare/reference.h"
 
 #include <optional>

@@ -51,7 +51,7 @@ nlohmann::json reported_metrics(const EvaluationSpec& evaluation, const std::opt
   return names;
 }
 
-// Returns warnings that make the result doubtful.
+// Returns warnings about facts that make the result doubtful.
 nlohmann::json warnings_of(const TrainResult& r) {
   nlohmann::json out = nlohmann::json::array();
   if (const std::string text = not_finite_losses_text(r); !text.empty()) out.push_back(text);

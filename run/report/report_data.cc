@@ -27,7 +27,8 @@ constexpr int64_t kPlan = 256 << 20;  // largest size in bytes of precision_plan
 constexpr size_t kTable = 60;         // largest number of operators in the summary of the precision plan
 constexpr const char* kCurves[] = {"step", "loss", "lr", "grad_norm", "loss_scale", "samples_per_s", "memory"};
 
-// Reads a JSON object; null if the file is missing, not a complete object, or larger than any that a run writes.
+// Reads a JSON object. Returns null if the file is missing, is not a complete object, or is larger than any file of
+// this kind that a run writes.
 json small_file(const std::string& path, int64_t most = kFile) {
   if (!path_exists(path) || is_dir(path)) return nullptr;
   std::error_code none;

@@ -31,7 +31,7 @@ namespace {
 
 constexpr unsigned kConnections = 16, kSeconds = 10;
 constexpr size_t kMemory = 32768;  // bytes per connection: the request and the response headers
-constexpr double kFresh = 0.5;     // seconds for which the data read last are reused
+constexpr double kFresh = 0.5;     // seconds during which data that were read are reused
 
 struct HttpAnswer {
   unsigned status = MHD_HTTP_OK;
@@ -175,7 +175,7 @@ MHD_Result respond(void* self, MHD_Connection* from, const char* url, const char
     if (!is_this_machine(MHD_lookup_connection_value(from, MHD_HEADER_KIND, "Host")))
       return send(from, refused(MHD_HTTP_FORBIDDEN, "This server is called 127.0.0.1 or localhost.\n"));
     return send(from, static_cast<D*>(self)->answer(url));
-  } catch (const std::exception&) {  // a file is being moved; the next request finds it
+  } catch (const std::exception&) {  // a file is being moved; the next request will find it
     return send(from, refused(MHD_HTTP_SERVICE_UNAVAILABLE, "The run's files are being moved.\n"));
   }
 }

@@ -155,7 +155,7 @@ void StepSession::set_lr(double lr) {
   if (planned == 0 && lr != 0)
     fail(Exit::usage, "E_LR", cat("the schedule's rate is 0 now, which no factor turns into ", lr),
          "set `lr_scheduler` constant and `warmup_steps` 0 to control the rate by calls");
-  // The product with the schedule's rate must be `lr` itself, not a neighbor of it.
+  // The schedule's rate times this factor must be exactly `lr`, not a neighboring floating-point number.
   double factor = planned == 0 ? 0 : lr / planned;
   for (const double f : {std::nextafter(factor, 0.0), std::nextafter(factor, INFINITY)}) {
     if (planned * factor != lr && planned * f == lr) factor = f;
@@ -195,7 +195,7 @@ void StepSession::load(const std::string& path) {
   std::map<std::string, std::string> fixed = fed_.run->config.fixed;
   drop_data_settings(c.hashes, fixed);
   require_same(c.hashes, fixed);
-  c.hashes = fed_.run->config.fixed;  // compared already
+  c.hashes = fed_.run->config.fixed;  // the hashes were already compared
   trainer_->resume(c);
 }
 
@@ -214,7 +214,7 @@ void StepSession::export_model(const std::string& path) {
   require_prepared();
   PreparedRun& run = *fed_.run;
   const EvaluatedWeights weights(*session_, exported_weights());
-  std::map<std::string, std::string> metadata;  // a model that was not trained keeps its own
+  std::map<std::string, std::string> metadata;  // empty: a model that was not trained keeps its own metadata
   if (trainer_->steps() > 0) metadata = model_record(run);
   const std::vector<TrainedTensor> tensors = trained_tensors(*session_);
   if (writes_model(run.spec.output, run.ready.trainable))

@@ -17,9 +17,10 @@ namespace amp {
 
 namespace {
 
-constexpr double kRenewal = 10;  // minimal seconds between two pages without an evaluation in between
+constexpr double kRenewal = 10;  // minimum seconds between two pages if there is no evaluation in between
 constexpr double kShare = 0.01;  // largest share of the run's time for page and samples
-constexpr double kLongest = 60;  // seconds after which page and samples are written whatever that costs
+// After this many seconds, page and samples are written even if that takes more than kShare.
+constexpr double kLongest = 60;
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -54,7 +55,7 @@ RunWatch::RunWatch(PreparedRun& run, std::string folder)
 }
 
 RunWatch::~RunWatch() {
-  if (unseen_) renew(true);  // an error ended the run
+  if (unseen_) renew(true);  // an error ended the run before the last page
   run_.config.on_line = nullptr;
   run_.config.on_eval = nullptr;
   run_.config.objective.worst = nullptr;
@@ -100,7 +101,7 @@ void RunWatch::event(int64_t step, std::span<const Scalar> scalars) {
   });
 }
 
-// Epochs may be shorter than the time that the files take, so a new evaluation may have to wait.
+// The files may take longer to write than an epoch lasts. So a new evaluation may have to wait.
 void RunWatch::renew_if_due() {
   const double least = std::min(cost_ / kShare, kLongest);
   if (steady_seconds() - renewed_ >= std::max(unseen_ ? 0 : kRenewal, least)) renew(true);
