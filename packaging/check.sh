@@ -12,7 +12,8 @@ trap 'rm -rf --one-file-system "$work"' EXIT
 now() { date +%s.%N; }
 spent() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f s", b - a }'; }
 inside() { chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin "$@"; }
-# empty_root SUITE FOLDER. Ubuntu's signatures are checked if Debian's package ubuntu-archive-keyring is installed.
+# empty_root SUITE FOLDER: makes a root of the suite. Ubuntu's signatures are checked if Debian's package
+# ubuntu-archive-keyring is installed.
 empty_root() {
   local from=$mirror components=main
   case $1 in jammy | noble) from=${ONNX_AMP_UBUNTU:-http://archive.ubuntu.com/ubuntu} components=main,universe ;; esac

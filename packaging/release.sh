@@ -37,7 +37,7 @@ if [ ${#bootstrap[@]} -gt 0 ]; then
 fi
 sysroot=$(packaging/sysroot.sh "$debian" | tail -1)
 static=$(packaging/static_libraries.sh "${toolchain[@]}" | tail -1)
-rm -f "$build/CMakeCache.txt"  # otherwise CMake keeps the paths of libraries that it found before
+rm -f "$build/CMakeCache.txt"  # without this, CMake would use paths of libraries that it found earlier
 cmake --preset "$preset" -B "$build" "${toolchain[@]}" -DCMAKE_PREFIX_PATH="$static;$prefix" -DONNX_AMP_SYSROOT="$sysroot" \
   -DONNX_AMP_CUDA=OFF -DONNX_AMP_MPI=OFF -DProtobuf_INCLUDE_DIR="$headers" -DPNG_PNG_INCLUDE_DIR="$headers" -DJPEG_INCLUDE_DIR="$headers"
 cmake --build "$build" --target onnx-amp-finetune onnx_amp_shared program_texts

@@ -10,7 +10,7 @@ cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 mirror=${ONNX_AMP_DEBIAN:-http://deb.debian.org/debian}
 folder=$cache/sysroot-glibc-2.31-libgomp-$arch
 
-# sha256 and path of each package. snapshot.debian.org keeps them when the mirror no longer does.
+# The sha256 and the path of each package. snapshot.debian.org keeps packages that the mirror no longer has.
 case $arch in
   amd64) packages="
 05f7264da867b37f4c5ce49266b558ea1e81e05a9464f623152fca70f3550282 pool/main/g/glibc/libc6_2.31-13+deb11u11_amd64.deb

@@ -28,7 +28,7 @@ mkdir -p "$root/bin" "$root/lib" "$root/tests/data" "$root/bench" "$root/tools" 
 cp "$build/onnx-amp-finetune" "$build/libonnx_amp_cuda.so" "$build/tests/test_cuda" "$root/bin/"
 strip --strip-unneeded "$root"/bin/*
 
-# Their libraries except glibc's (the loader belongs to it), CUDA's and the driver's.
+# The libraries that these files need, except those of glibc (which include the loader), CUDA and the driver.
 ldd "$root"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while read -r lib; do
   case $(basename "$lib") in
     libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.* | ld-linux*) ;;
@@ -43,10 +43,10 @@ cp -r models/tweet_sentiment "$root/models/"
 cp bench/gpu*.py bench/common.py "$root/bench/"
 cp tools/gpu_kit.py tools/gpu_smoke.py tools/gpu_check.py "$root/tools/"
 git describe --always --dirty >"$root/commit" 2>/dev/null || true
-# Python's tarfile reads xz where there is no tar or xz.
+# Uses xz, because Python's tarfile can read it on machines without tar or xz.
 tar -C "$work" -c gpu_bundle | xz -9 >"$out"
 bytes=$(stat -c %s "$out")
-# The bundle and the tracked files may have to travel together: 64 MiB in all is what is counted on.
+# The bundle and the tracked files may have to be transferred together. Their total must not exceed 64 MiB.
 tree=$(git ls-files -z | du -cb --files0-from=- 2>/dev/null | tail -1 | cut -f1)
 most=$((36 << 20)) left=$(((64 << 20) - ${tree:-0}))
 [ "$left" -ge "$most" ] || most=$left

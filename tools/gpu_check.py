@@ -20,7 +20,7 @@ import sys
 import gpu_kit
 
 PARTS = ("pytorch", "tests", "ncu", "sanitizers")
-# Test case, seconds. The long ones come first, so that the short ones fill the gaps.
+# Test case, seconds. Long tests come first, so that short tests fill the gaps.
 TESTS = [
     ("GPU: the same bits in every run and without CUDA graphs", 150),
     ("GPU: the update is the CPU's", 100),

@@ -92,7 +92,7 @@ std::string Course::sparkline(int columns) const {
   static constexpr const char* kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   std::vector<double> means;
   const size_t groups = std::min(sums_.size(), static_cast<size_t>(std::max(0, columns)));
-  for (size_t g = 0; g < groups; ++g) {  // combines the means into as many groups as there are columns
+  for (size_t g = 0; g < groups; ++g) {  // combines the means until there are as many groups as columns
     const size_t from = g * sums_.size() / groups, to = (g + 1) * sums_.size() / groups;
     double sum = 0, n = 0;
     for (size_t i = from; i < to; ++i) {
@@ -209,7 +209,7 @@ std::string progress_json(const ProgressState& s) {
 
 namespace {
 
-// "102 of 300 MB", "1,024 of 6,000 rows"; without a total "1,024 rows"
+// Formats an amount: "102 of 300 MB", "1,024 of 6,000 rows"; without a total "1,024 rows".
 std::string amount(const ActivityState& s) {
   const bool bytes = s.unit == "B";
   const auto text = [&](int64_t n) { return bytes ? std::to_string(n / 1'000'000) : with_thousands(n); };
@@ -217,7 +217,7 @@ std::string amount(const ActivityState& s) {
   return s.total > 0 ? cat(text(s.done), " of ", text(s.total), " ", unit) : cat(text(s.done), " ", unit);
 }
 
-// Returns the most columns that the text may take: characters beyond ASCII may be wide.
+// Returns an upper limit for the columns that the text takes, because characters beyond ASCII may be wide.
 int most_columns(const std::string& text) {
   return display_width(text) + static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
            return (static_cast<unsigned char>(c) & 0xc0) == 0xc0;
@@ -238,7 +238,7 @@ std::string shortened(std::string text, int columns) {
 
 std::string activity_line(const ActivityState& s, int width) {
   const std::string what = printable(s.what);
-  std::vector<std::string> details;  // from the most important one
+  std::vector<std::string> details;  // the most important detail comes first
   const double part = s.total > 0 ? std::min(1.0, static_cast<double>(s.done) / static_cast<double>(s.total)) : 0;
   if (s.total > 0) details.push_back(print("%3d%%", static_cast<int>(part * 100)));
   if (s.done > 0 || s.total > 0) details.push_back(amount(s));

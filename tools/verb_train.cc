@@ -54,7 +54,7 @@ void print_summary(const TrainReport& report, const std::string& val) {
             << "report: " << report.page << '\n';
 }
 
-// Returns the rate with 3 digits: the curve of losses is not more exact.
+// Returns the rate with 3 digits, because the curve of losses is not more exact.
 std::string rate_text(double rate) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", rate);
@@ -75,7 +75,7 @@ void print_range(const LrRange& range, const std::string& folder) {
   std::cout << "curve: " << folder << "/" << kLrRangeFile << '\n';
 }
 
-// Prints the largest memory of the run and the phases that it is the maximum of.
+// Prints the largest memory of the run and the phases in which it was reached.
 void print_peak(const MemoryBill& bill, const RunSpec& spec, const TrainerConfig& config) {
   const auto bytes = [](int64_t n) { return with_thousands(n) + " B"; };
   const std::string written = spec.output.verify_export ? "writing and comparing the model" : "writing the model";
@@ -130,7 +130,7 @@ int train_model(const cli::Options& opts, const Console& console, Junit& junit) 
   Host host = console.host();
   host.ranks = &processes.ranks();
   host.doing = [&processes](int64_t step, const char* phase) { processes.doing(step, phase); };
-  if (!host.ranks->is_root()) {  // only the root rank prints
+  if (!host.ranks->is_root()) {  // only the root rank prints the report
     host.log = {};
     host.progress = nullptr;
     console.hide_activities();

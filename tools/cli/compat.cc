@@ -187,11 +187,11 @@ std::string Translation::start() {
   return converted;
 }
 
-// Returns a command that consists of `words` and the given flags that its verb accepts. of: the flag that requests the
-// command.
+// Returns a command that consists of `words` and those given flags that its verb accepts. of: the flag that requests
+// the command.
 CompatStage Translation::stage(const char* of, Verb verb, std::vector<std::string> words) const {
   CompatStage s{of, std::move(words), {}};
-  const bool after_training = train && verb == Verb::eval;  // evaluates the exported file in its own precision
+  const bool after_training = train && verb == Verb::eval;  // the exported file is evaluated in its own precision
   for (const ForeignFlag& f : kPaddle) {
     if (f.ours.empty() || !amp::cli::has(flag_named(f.ours).verbs, verb)) continue;
     if ((f.ours == "eval_steps" && !val) || (f.ours == "use_fp16" && after_training)) continue;
@@ -224,7 +224,7 @@ void Translation::add_training(const std::string& model) {
   std::vector<std::string> words = {"train", model, "--train=" + data.path, "--task=classification"};
   add_columns(words, "", data);
   if (lower_case(given.text("task_name")) == "xnli") words.emplace_back("--label_map=contradictory=contradiction");
-  if (!out.stages.empty())  // a checkpoint's classifier has other labels, or random weights
+  if (!out.stages.empty())  // the classifier of a checkpoint has other labels, or its weights are random
     words.push_back(cat("--num_labels=", paddle_classes(lower_case(given.text("task_name")))));
   if (val) {
     const TaskFiles dev = *files(TaskPart::dev);
