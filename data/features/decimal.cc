@@ -57,8 +57,8 @@ std::string plain_number(std::string_view text, char mark) {
 }
 
 struct ColumnLook {
-  bool comma = true, point = true;                  // every value is a number with a decimal comma (or point)
-  bool commas = false;                              // some value has a comma
+  bool comma = true, point = true;                  // true if every value is a number with a decimal comma (or point)
+  bool commas = false;                              // true if some value has a comma
   std::map<std::string, std::string> rewritten[2];  // texts that change: [1] decimal comma, [0] point
   std::string example;
 };
@@ -91,7 +91,7 @@ DecimalMark decimal_mark(const std::string& name) {
 
 void read_decimal_marks(Table& table, DecimalMark mark, const std::vector<std::string>& columns) {
   std::vector<std::pair<std::string, ColumnLook>> looks;
-  bool commas = false;  // some column certainly has decimal commas
+  bool commas = false;  // true if some column certainly has decimal commas
   for (const std::string& name : columns) {
     if (!table.has_column(name)) continue;
     looks.emplace_back(name, look_at(table, table.column(name)));

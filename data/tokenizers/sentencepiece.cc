@@ -23,8 +23,8 @@ const std::string kSpaceMark = "\u2581";
 
 enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
 
-// Largest number of bytes of a token, because merges_of() tries all ways to split a token in two. The default of
-// trainers is 16 characters.
+// Largest number of bytes of a token. It is limited because merges_of() tries all ways to split a token in two.
+// Trainers limit tokens to 16 characters by default.
 constexpr size_t kLongestPiece = 4096;
 
 struct SpmPiece {

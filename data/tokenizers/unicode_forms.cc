@@ -29,8 +29,8 @@ bool contains(std::span<const CodeRange> ranges, uint32_t c) {
 
 const utf8proc_property_t& property(uint32_t c) { return *utf8proc_get_property(static_cast<utf8proc_int32_t>(c)); }
 
-// Returns true if no form changes the character in any context. Returns false also for some such characters, for which
-// the check would be expensive.
+// Returns true if no form changes the character in any context. For some characters that do not change, the check would
+// be expensive; for these, returns false.
 bool inert(uint32_t c, bool compatible) {
   if (c < (compatible ? 0xa0u : 0xc0u)) return true;
   if (c >= 0x1100 && c <= 0x11ff) return false;  // Hangul letters compose by rule

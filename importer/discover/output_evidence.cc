@@ -280,7 +280,8 @@ class Looker {
     if (e.features && !e.probability && !e.arithmetic) return {};
     if (e.roots.empty() || (named_features(name) && !e.probability)) return {};
     const bool steps = !e.features && !convolves(e) && e.roots.size() == 1;
-    if (!pooled_ && e.joined < 2 && !e.arithmetic) return {};  // labels at every position may be intended
+    // The file may be meant to have a label at every position.
+    if (!pooled_ && e.joined < 2 && !e.arithmetic) return {};
     if (steps)
       return {name, "scores at every step of a sequence (OCR, CTC) or for every query of a detector",
               "a linear map without a normalization makes them"};

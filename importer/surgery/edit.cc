@@ -99,11 +99,12 @@ void GraphEditor::replace(int from, int to, int except) {
 }
 
 void sort_nodes(SourceGraph& g) {
-  // per node: 1 while its producers are being sorted, 2 once it is in the new order
+  // Indexed by node: 1 while the node's producers are being sorted, 2 once the node is in the new order.
   std::vector<char> state(g.nodes.size());
   std::vector<int> order;
   order.reserve(g.nodes.size());
-  // The recursion is not deeper than an edit is long, because nodes of the file are placed already.
+  // The recursion is not deeper than the number of nodes that an edit adds, because nodes of the file are already
+  // sorted.
   const std::function<void(int)> place = [&](int n) {
     if (n < 0 || state[static_cast<size_t>(n)]) return;
     state[static_cast<size_t>(n)] = 1;

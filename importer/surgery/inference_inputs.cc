@@ -162,8 +162,8 @@ class Refusals {
          "with `optimum-cli export onnx --no-post-process`");
   }
 
-  // True if v, perhaps dequantized, is what attention reads as its past, or what precedes the new keys in a Concat that
-  // the graph returns.
+  // True if v (perhaps dequantized) is a past: attention reads it as its past, or it precedes the new keys in a Concat
+  // that the graph returns.
   bool is_past(int v) const {
     return std::any_of(users(v).begin(), users(v).end(), [&](int user) {
       const SourceNode& n = node(user);

@@ -13,7 +13,7 @@
 namespace amp {
 
 namespace {
-// Returns the shapes of all values for two images, which have the declared size or, if the size is open, a usual size.
+// Returns the shapes of all values for two images. These have the declared size or, if the size is open, a usual size.
 // Returns nothing if the graph cannot be bound.
 std::vector<Dims> probed(const SourceGraph& g) {
   for (const int64_t side : {64, 224, 640}) {

@@ -49,8 +49,8 @@ Verb likely_verb(std::span<const std::string> words) {
   return Verb::train;
 }
 
-// Returns whether a word is the value of the flag before it. The flag's value is optional. Otherwise the word is a
-// positional argument or a flag.
+// Returns whether a word is the value of the flag before it, whose value is optional. If it is not the value, the word
+// is a positional argument or another flag.
 bool fits(const Flag& flag, const std::string& word) {
   const bool known = std::any_of(flag.synonyms.begin(), flag.synonyms.end(),
                                  [&](const auto& s) { return lower_case(word) == lower_case(s.first); });

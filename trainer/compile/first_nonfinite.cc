@@ -57,7 +57,8 @@ class Trace {
   std::string origin() const {
     std::vector<ValueId> ends;
     for (const auto& o : graph_->outputs) {
-      if (loss_finite_ || o.name.rfind("loss.", 0) == 0) ends.push_back(o.value);  // outputs include running statistics
+      // Graph outputs also contain running statistics.
+      if (loss_finite_ || o.name.rfind("loss.", 0) == 0) ends.push_back(o.value);
     }
     for (const auto& p : graph_->param_grads) {
       if (loss_finite_) ends.push_back(p.value);

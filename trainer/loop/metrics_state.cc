@@ -29,7 +29,7 @@ double number_of(const CheckedState& in, const std::string& key, const json& j) 
   return j.get<double>();
 }
 
-// Names are printed. So names that this program would not have written are refused.
+// Names are printed. So a name is refused if this program would not have written it.
 std::string name_of(const CheckedState& in, const std::string& key, const json& j) {
   if (!j.is_string() || printable(j.get<std::string>()) != j.get<std::string>())
     in.refuse(key, cat("is ", printable(j.dump()), ", expected a name"));
