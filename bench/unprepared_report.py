@@ -106,8 +106,9 @@ def text(rows, index, facts, torch_version):
             "* ",
         ),
         *common.prose(
-            "**Held fixed**: a tensor that was folded from parameters is a weight of the file, but PyTorch has no such parameter. Neither side "
-            "trains it in the ten steps, nor parameters that the file has in part, repeated in one tensor, or not at all.",
+            "**Held fixed**: a tensor that was folded from parameters is a weight of the file, but PyTorch has no such parameter. So "
+            "neither side trains it in the ten steps. The same holds for a parameter of which the file has only a part, several copies "
+            "in one tensor, or nothing.",
             "* ",
         ),
         "",

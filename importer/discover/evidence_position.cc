@@ -223,7 +223,7 @@ bool PositionEvidence::frozen_norm(const Use& u) const {
 // value before that operator counts as the output.
 void PositionEvidence::find_reached() {
   reached_.assign(g_.values.size(), 0);
-  std::vector<char> end(g_.values.size());  // per value: it is an output or is rearranged into one
+  std::vector<char> end(g_.values.size());  // indexed by value: 1 for an output or a value that is rearranged into one
   for (const int o : g_.outputs) reached_[static_cast<size_t>(o)] = end[static_cast<size_t>(o)] = 1;
   for (size_t k = g_.nodes.size(); k-- > 0;) {
     const SourceNode& n = g_.nodes[k];
