@@ -149,7 +149,7 @@ void replace_dir(const std::string& from, const std::string& to) {
   int code = renamed(from, to);
   if (code == ENOTEMPTY || code == EEXIST) {
     code = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0 ? 0 : errno;
-    if (code == EINVAL || code == ENOSYS || code == EXDEV) {  // no exchange here, or `to` is of a lower overlay layer
+    if (code == EINVAL || code == ENOSYS || code == EXDEV) {  // no exchange here, or `to` is in a lower overlay layer
       const std::string aside = from + "-old";
       code = renamed(to, aside);
       if (code == EXDEV) {
@@ -237,7 +237,7 @@ DirLock::DirLock(const std::string& dir) : dir_(dir) {
       fail(Exit::locked, "E_LOCKED", cat("'", printable(dir), "' is in use by ", name),
            "wait for it or stop it, or choose another `output_dir`; the lock ends with its holder");
     }
-    // If the file was removed between open() and flock(), the lock protects nothing: try again.
+    // If the file was removed between open() and flock(), the lock has no effect: try again.
     struct stat mine, there;
     if (::fstat(fd_, &mine) != 0) give_up("cannot examine", errno);
     const int code = ::stat(path.c_str(), &there) == 0 ? 0 : errno;

@@ -1,6 +1,7 @@
 // Requests and replies are messages over a socket pair: a head of fixed size, then the text. The child limits itself:
-// RLIMIT_AS bounds its memory, and a timer of its processor time ends it by SIGPROF. So a loaded machine refuses
-// nothing that an idle one accepts; a generous limit of wall-clock time in the parent is for a child that hangs.
+// RLIMIT_AS bounds its memory, and a timer of its processor time ends it by SIGPROF. The limit is not wall-clock time,
+// so that a loaded machine accepts the same inputs as an idle one. The parent also has a generous limit of wall-clock
+// time, in case a child hangs.
 #include "base/limited_process.h"
 
 #include <fcntl.h>
@@ -102,7 +103,7 @@ void lower_limit(int resource, int64_t value) {
   ::setrlimit(resource, &limit);
 }
 
-// Ends this process by SIGPROF once it has used so much processor time in all.
+// Makes SIGPROF end this process when its total processor time reaches the limit.
 void set_timer(double seconds) {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
@@ -203,7 +204,7 @@ LimitedProcess::~LimitedProcess() {
 
 // Ends the child if it still runs, and returns why it ended.
 LimitedProcess::Reply LimitedProcess::ended() {
-  ::kill(child_, SIGKILL);  // does nothing if it has ended
+  ::kill(child_, SIGKILL);  // does nothing if the child has ended
   int status = 0;
   retried([&] { return ::waitpid(child_, &status, 0); });
   ::close(socket_);
@@ -222,7 +223,7 @@ LimitedProcess::Reply LimitedProcess::ask(std::string_view request, int64_t step
   const auto deadline = Clock::now() + std::chrono::seconds(30 + static_cast<int64_t>(20 * allowed));
   ReplyHead reply{};
   Reply out;
-  // If the child has ended, the end of the stream is received instead of a reply.
+  // If the child has ended, the parent receives the end of the stream instead of a reply.
   if (!send_message(socket_, head, request) || !receive_message(socket_, reply, out.text, deadline)) return ended();
   out.outcome = reply.outcome;
   if (out.outcome != Outcome::answered && out.outcome != Outcome::refused) ended();

@@ -1,4 +1,4 @@
-// Implements the forms of messages. The form is in an atomic, because signal handlers read it.
+// Implements the forms of messages. The current form is stored in an atomic, because signal handlers read it.
 #include "base/message.h"
 
 #include <unistd.h>

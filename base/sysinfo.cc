@@ -32,7 +32,7 @@ int64_t peak_rss_bytes() {
 }
 
 namespace {
-// Returns the number in a file; -1 if there is none, or for "max".
+// Returns the number in a file; -1 if the file has no number, or "max".
 int64_t number_in(const std::string& path) {
   std::FILE* f = std::fopen(path.c_str(), "re");
   if (!f) return -1;

@@ -11,8 +11,8 @@ namespace amp {
 
 namespace {
 
-// Controls of terminals and of the direction of text: C0, DEL, C1 (U+0080 to U+009F), U+061C, U+200E and U+200F, U+202A
-// to U+202E, U+2066 to U+2069, and the line separators U+2028 and U+2029.
+// Control characters of terminals and of text direction: C0, DEL, C1 (U+0080 to U+009F), U+061C, U+200E and U+200F,
+// U+202A to U+202E, U+2066 to U+2069, and the line separators U+2028 and U+2029.
 bool is_control(uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);

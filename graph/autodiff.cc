@@ -92,7 +92,7 @@ ValueId Autodiff::grad(ValueId v) {
 
 void Autodiff::run(std::vector<std::pair<NodeId, Error>>* faults) {
   for (int32_t n = n_nodes_; n-- > 0;) {
-    const Node node = b_.graph().node(NodeId{n});  // a copy, because the graph grows below
+    const Node node = b_.graph().node(NodeId{n});  // a copy, because nodes are added to the graph below
     if (std::none_of(node.out.begin(), node.out.end(), [&](ValueId v) { return reached(v); })) continue;
     if (std::none_of(node.in.begin(), node.in.end(), [&](ValueId v) { return v && wanted(v); })) continue;
     b_.origin = Origin{node.origin.source_node, "gradient of", node.origin.compute};

@@ -42,8 +42,8 @@ class Prober {
     }
   }
 
-  bool known() const { return known_ && !dependent_.empty(); }  // all input ranks are known
-  bool open() const { return open_; }                           // a dimension other than the first is dynamic
+  bool known() const { return known_ && !dependent_.empty(); }  // whether all input ranks are known
+  bool open() const { return open_; }                           // whether a dimension other than the first is dynamic
   bool pictures() const { return pictures_; }
   const std::vector<int>& inputs() const { return inputs_; }
   const std::vector<int>& dependent() const { return dependent_; }
@@ -139,8 +139,8 @@ std::set<int64_t> slice_ends(const SourceGraph& g, const std::vector<int>& outpu
   return out;
 }
 
-// Returns the number of rows beyond which outputs stop growing, as after a Slice of the first 8 rows; 0 if there is no
-// such number.
+// Returns the number of rows above which the outputs do not grow, such as 8 after a Slice of the first 8 rows; 0 if
+// they always grow.
 int64_t most_rows(const SourceGraph& g, Prober& p, const std::vector<int>& outputs, const OutputDims& two,
                   int64_t length) {
   const std::set<int64_t> ends = slice_ends(g, outputs);
@@ -246,7 +246,7 @@ std::vector<int64_t> lengths_of(const Prober& p, const std::vector<int64_t>& num
   std::vector<int64_t> out = p.pictures() ? std::vector<int64_t>{224, 32, 64, 28, 96, 128, 256, 299, 384, 512}
                                           : std::vector<int64_t>{3, 8, 16, 32, 64, 128, 256, 512};
   for (const int64_t n : numbers) add(out, n);
-  for (const int64_t n : numbers) {  // a square may be the number of pixels of an image: 49 gives the side 7
+  for (const int64_t n : numbers) {  // a square number may be the number of pixels of an image; 49 gives the side 7
     const auto root = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(n))));
     if (p.pictures() && root * root == n) add(out, root);
   }

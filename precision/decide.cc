@@ -116,8 +116,8 @@ class Decider {
     if (unit) s.rule += cat(" (", unit->kind, " of ", nodes.size(), " nodes)");
     if (!e) unlisted_.insert(unit ? unit->kind : g_.nodes[at(nodes[0])].op);
     paint.cls = e ? e->cls : OpClass::infer;
-    // Masks, positions and tables stay fp32: they are computed only from integers and constants, cheap, and often
-    // beyond 16 bits.
+    // Masks, positions and tables stay fp32: they are computed only from integers and constants, are cheap, and often
+    // exceed the range of 16 bits.
     if (std::none_of(nodes.begin(), nodes.end(), [&](int n) { return reads_data(n); })) {
       paint.fixed = true;
       s.pass = "no-weights";
@@ -192,7 +192,7 @@ class Decider {
   }
 
   // Returns the widest type among the floating-point inputs (PyTorch's rule). Weights, inputs and tables count as fp32
-  // tensors. One-element constants count as Python numbers, which do not promote.
+  // tensors. One-element constants count as Python numbers, which do not widen the type.
   Compute widest_input(int node, const Unit* unit) const {
     bool any = false;
     Compute widest = Compute::f32;

@@ -162,8 +162,8 @@ class EpsilonFlow {
     if (a.most > 0 || b.most > 0) return {};  // e.g. x times the reciprocal of its norm
     if (a.least == 0 && b.least == 0) return {};
     const double least = (a.least == 0 ? 1 : a.least) * (b.least == 0 ? 1 : b.least);
-    // With a floor for only one factor, that floor must not be a constant: the magnitude of a weight or scale is no
-    // floor of its product with data.
+    // If only one factor has a floor, this factor must not be a constant: data may be 0, so the product of a constant
+    // and data has no floor.
     if (a.least == 0 || b.least == 0) {
       const Floor& f = a.least == 0 ? b : a;
       if (f.constant) return {};
@@ -232,7 +232,7 @@ class EpsilonFlow {
   const std::vector<char>& skip_;
   const DType low_;
   std::vector<Floor> floors_;  // indexed by value
-  std::vector<char> needed_;   // indexed by value: whether its floor reaches an operator that is singular at 0
+  std::vector<char> needed_;   // indexed by value: whether the value's floor reaches an operator that is singular at 0
   std::map<int, std::string> out_;
 };
 

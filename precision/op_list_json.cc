@@ -67,7 +67,7 @@ std::vector<std::string> operators(const Json& value, const std::string& path) {
     const size_t colons = op.find("::");
     const std::string domain = colons == std::string::npos ? "ai.onnx" : op.substr(0, colons);
     const std::string name = colons == std::string::npos ? op : op.substr(colons + 2);
-    // Any name may exist in other domains, because users define them.
+    // In other domains any name is accepted, because users define these domains.
     const bool ours = domain == "ai.onnx" || domain == "com.microsoft";
     if (name != "*" && ours && !std::binary_search(known.begin(), known.end(), name)) {
       fail_at(at, "E_OP_LIST_OPERATOR", cat("unknown operator '", printable(op), "'"), did_you_mean(name, known));

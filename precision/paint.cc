@@ -43,8 +43,7 @@ std::vector<Painted> paint(const PaintGraph& g) {
   const auto cls = [&](int i) { return g[at(i)].cls; };
   const auto allowed = [&](int i) { return cls(i) == OpClass::allow && !g[at(i)].fixed; };
 
-  // Find the vertices that lead to a deny or infer vertex through clear vertices, including deny and infer vertices
-  // themselves.
+  // Find the vertices from which clear vertices lead to a deny or infer vertex. Deny and infer vertices are included.
   std::vector<char> leads(g.size(), 0);
   for (int r = 0; r < n; ++r) {
     if (cls(r) != OpClass::deny && cls(r) != OpClass::infer) continue;
@@ -67,7 +66,7 @@ std::vector<Painted> paint(const PaintGraph& g) {
   const auto may_join = [&](int i) {
     return !g[at(i)].fixed && !denied[at(i)] && (cls(i) == OpClass::clear || cls(i) == OpClass::infer);
   };
-  // Pass 3: make vertices between allow vertices low, which are those downstream of one and upstream of another.
+  // Pass 3: assign low to vertices between allow vertices, that is, downstream of one and upstream of another.
   std::vector<char> downstream(g.size(), 0);
   for (int r = 0; r < n; ++r) {
     if (!allowed(r)) continue;

@@ -1,4 +1,4 @@
-// Pattern of scaled dot-product attention, as torch.onnx exports the single call (units.h).
+// Pattern of the nodes that torch.onnx exports for one call of scaled_dot_product_attention (units.h).
 #include "precision/unit_matcher.h"
 #include "precision/unit_patterns.h"
 

@@ -54,8 +54,7 @@ class Bert {
   NetValue norm(NetValue x, const std::string& module, int64_t width) {
     return net_.layer_norm(x, module, width, epsilon_);
   }
-  // Returns the scores of the vocabulary for x (B, S, narrow). The weight of the decoder is the table of word
-  // embeddings.
+  // Returns the logits over the vocabulary for x (B, S, narrow). The decoder's weight is the table of word embeddings.
   NetValue decode(NetValue x, const std::string& module, const std::string& bias) {
     const NetValue table = net_.weight(base_ + "embeddings.word_embeddings.weight", {vocabulary_, narrow_}, init_);
     return net_.add(tied_scores(net_, x, table, module), net_.weight(bias, {vocabulary_}, Init::constant(0)), module);

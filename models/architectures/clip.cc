@@ -98,7 +98,7 @@ NetValue image_states(Net& net, Tower& t, const ModelConfig& c) {
   const NetValue token = t.weight("embeddings.class_embedding", {width}, over_root(static_cast<double>(width)));
   x = with_class_token(net, x, token, image, width, m);
   x = net.add(x, t.weight("embeddings.position_embedding.weight", {side * side + 1, width}, range), m);
-  return t.encoded(t.norm(x, "pre_layrnorm"), -1);  // spelled this way in the checkpoints
+  return t.encoded(t.norm(x, "pre_layrnorm"), -1);  // the checkpoints have this spelling
 }
 
 // Projects x (B, width) to (B, to) and normalizes each row to length 1.

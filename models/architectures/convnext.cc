@@ -1,5 +1,5 @@
 // ConvNeXt (Liu et al. 2022, arXiv 2201.03545) with the weight names of Hugging Face, timm or torchvision. `Names`
-// holds the differences; LayerNorm runs over channels, hence the transposes around it.
+// holds the differences; LayerNorm normalizes over channels, so transposes are placed around it.
 #include <array>
 
 #include "models/architecture.h"
@@ -125,8 +125,8 @@ void build_hugging_face(Net& net, const ModelConfig& c, Head head) {
   net.output(m.linear(pooled, "classifier", width, c.labels()), "logits", rows_by(c.labels()));
 }
 
-// Builds convnext_tiny, convnext_small or convnext_base, which compute the same in timm and torchvision. The weights in
-// the checkpoint determine which names are used.
+// Builds convnext_tiny, convnext_small or convnext_base, which are computed in the same way in timm and torchvision.
+// The weights in the checkpoint determine which names are used.
 void build_timm(Net& net, const ModelConfig& c, Head) {
   const int64_t channels = c.positive("in_chans", 3), size = c.positive("image_size", 224),
                 classes = c.positive("num_classes", 1000);

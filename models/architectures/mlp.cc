@@ -48,7 +48,7 @@ void build_tabular(Net& net, const ModelConfig& c, Head) {
   if (widths.size() != sizes.size()) c.refuse("embedding", "expected one number for each of `categories`");
   const int64_t numbers = c.number("continuous", 0) == 0 ? 0 : c.positive("continuous");
   if (sizes.empty() && numbers == 0) c.refuse("continuous", "expected columns here or in `categories`");
-  std::optional<NetValue> ids, x;  // a net's inputs must be added before its other values
+  std::optional<NetValue> ids, x;  // the inputs of a network must be added before its other values
   if (!sizes.empty()) ids = net.input("categorical", DType::i64, rows_by(static_cast<int64_t>(sizes.size())));
   if (numbers > 0) x = net.input("continuous", DType::f32, rows_by(numbers));
   std::vector<NetValue> parts;

@@ -3,7 +3,7 @@
 #   models/chat_lora/run.sh                    200 conversations made of models/qa/sample
 #   models/chat_lora/run.sh --full DATA_DIR    TyDi QA: DATA_DIR has tydiqa.goldp.en.train.json and tydiqa.goldp.en.dev.json
 # PYTHON names a Python with the packages of requirements.txt, which make the folder of the model. RECIPE_DECODER names the
-# folder of another decoder, which needs no packages, RECIPE_LONGEST the most characters of a text (1000).
+# folder of another decoder, which needs no packages, RECIPE_LONGEST the maximum number of characters of a text (1000).
 # Further flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"
 

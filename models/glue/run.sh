@@ -7,7 +7,7 @@
 source "$(dirname "$0")/../recipe.sh"
 
 minilm
-one() { # TASK FLAGS ...: runs below $out/TASK
+one() { # Arguments: TASK FLAGS ... The run's folder is $out/TASK.
   local task=$1 all=$out
   shift
   out=$all/$task

@@ -18,7 +18,7 @@ from pathlib import Path
 
 STORES, SEED = 40, 20130101
 FIRST, LAST = datetime.date(2013, 1, 1), datetime.date(2015, 7, 31)
-REBUILT = {7, 14, 21, 28, 35}  # closed in the second half of 2014: no rows
+REBUILT = {7, 14, 21, 28, 35}  # stores that are closed in the second half of 2014 and have no rows
 HEADER = '"Store","DayOfWeek","Date","Sales","Customers","Open","Promo","StateHoliday","SchoolHoliday"\n'
 STORE_HEADER = ('"Store","StoreType","Assortment","CompetitionDistance","CompetitionOpenSinceMonth",'
                 '"CompetitionOpenSinceYear","Promo2","Promo2SinceWeek","Promo2SinceYear","PromoInterval"\n')

@@ -8,9 +8,8 @@ mask values are those of its middle 256 x 256 pixels: 8-bit gray, 255 inside of 
 
 A picture is a Voronoi diagram whose coordinates are bent by smooth noise. Pixels whose distances to the two nearest
 centers differ little are membrane; the limit varies from place to place. Cells have brightness, texture, and
-mitochondria: dark ovals that are not membrane, which a threshold of the gray value would take for one. The seed is
-fixed: two calls write the same pixels.
-"""
+mitochondria: dark ovals that are not membrane, which a threshold of the gray value would classify as membrane. The seed
+is fixed: two calls write the same pixels. """
 import math
 import random
 import struct
@@ -24,8 +23,8 @@ CELL = 30  # mean distance of the centers, in pixels
 
 
 def smooth_noise(rng, step):
-    """Returns a function of (x, y) in pixels: random numbers on a grid of that step, interpolated by a cubic with flat
-    ends."""
+    """Returns a function of (x, y) in pixels: random numbers on a grid with this step, interpolated by a cubic with
+    flat ends."""
     count = SIDE // step + 3
     grid = [[rng.gauss(0, 1) for _ in range(count)] for _ in range(count)]
 
@@ -107,7 +106,7 @@ def picture(number):
             first, second, gray = two_nearest(cells, px, py)
             from_edge = (second - first) / 2
             limit = max(1.3, 2.0 + 0.8 * width(x, y))
-            membrane = 1 / (1 + math.exp(2.2 * (from_edge - limit)))  # 1 on it, 0 away from it
+            membrane = 1 / (1 + math.exp(2.2 * (from_edge - limit)))  # 1 on the membrane, 0 far from it
             membrane *= min(1.0, max(0.3, 0.8 + 0.3 * strength(x, y)))  # some membranes are cut obliquely and look faint
             value = gray + 12 * light(x, y) + 11 * coarse(x, y) + 20 * fine(x, y) - oval_darkness(ovals, px, py)
             value += membrane * (72 + 10 * coarse(y, x) - value) + rng.gauss(0, 5)

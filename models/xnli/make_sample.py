@@ -23,7 +23,8 @@ COLUMNS = ("language gold_label sentence1_binary_parse sentence2_binary_parse se
            "sentence2 promptID pairID genre label1 label2 label3 label4 label5 sentence1_tokenized sentence2_tokenized "
            "match").split()
 
-# By language, entries in the same order. An event: what happened | what follows from it | its negation | its opposite.
+# Events of each language, in the same order. The parts of an event: the event | a more general one | its negation | its
+# opposite.
 PEOPLE = {
     "en": "Anna|Luca|Maria|Tom|Sofia|David|The teacher|The nurse|The baker|My neighbor|The old captain|Her sister",
     "de": "Anna|Luca|Maria|Tom|Sofia|David|Der Lehrer|Die Krankenschwester|Der Bäcker|Mein Nachbar|Der alte Kapitän|Ihre Schwester",
@@ -149,7 +150,7 @@ EVENT_COUNT, PEOPLE_COUNT, CHOICES = 20, 12, 5
 
 
 class Draw:
-    """Choices by random() alone, whose values no version of Python changes."""
+    """Makes all choices by random(), whose values are the same in every version of Python."""
 
     def __init__(self, *key):
         self.rng = random.Random("/".join(map(str, (SEED, *key))))
