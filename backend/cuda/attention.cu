@@ -32,7 +32,7 @@ int64_t kept_bytes(const Graph& g) {
 
 namespace {
 
-// One result of an attention. own: where the project's kernels have stored it. place: its strides.
+// One result of an attention. own: the buffer in which the project's kernels have stored it. place: its strides.
 struct Part {
   const char* name;
   const void* own;

@@ -137,7 +137,7 @@ struct ColumnKernel {
   }
 
  private:
-  // Adds rows row, row + step, ... before `end` to acc. Keeps four loads in flight.
+  // Adds the rows `row`, `row + step`, ... below `end` to acc. Keeps four loads in flight.
   DEV void add_rows(T (&acc)[K][W], int64_t outer, int64_t column, int64_t row, int64_t end, int64_t step) const {
     const auto context = body.begin(column);
     for (; row + 3 * step < end; row += 4 * step) {
@@ -234,7 +234,7 @@ struct JoiningColumnKernel {
   using T = typename Body::Value;
   ColumnKernel<Body> first;
   uint32_t* done;      // number of finished blocks per group of columns; zero before and after a launch
-  int lanes, abreast;  // for joining: threads along the columns, threads that add up one column's splits
+  int lanes, abreast;  // when joining: threads along the columns, and threads that add up a column's splits
   bool chunks;         // sums_by_chunks() holds: each thread adds four classes of splits
 
   DEV void operator()() const {

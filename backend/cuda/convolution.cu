@@ -44,8 +44,8 @@ bool WidenedGradient::run(const ConvolutionOperands& o) {
   return true;
 }
 
-// Returns whether an fp16 result is so large that the other result may have overflowed. The comparison then proves
-// nothing; the loss scaler skips a step with an overflow.
+// Returns whether an fp16 result is so large that the other result may have overflowed. The comparison then has no
+// meaning; the loss scaler skips a step with an overflow.
 static bool overflows(const OutputDifference& d, DType t) { return t == DType::f16 && d.largest > 65000; }
 
 bool GuardedConvolution::proved(const ConvolutionOperands& o) {
@@ -62,7 +62,7 @@ bool GuardedConvolution::proved(const ConvolutionOperands& o) {
     if (e.id() != "E_OOM") throw;
     return false;  // there is no memory for the comparison, so the built-in kernels run
   }
-  if (ran && (!found.validates() || overflows(found, what_.type))) {  // the next run compares again
+  if (ran && (!found.validates() || overflows(found, what_.type))) {  // the comparison is repeated in the next run
     device_.proved_nothing();
     return false;
   }
@@ -99,7 +99,7 @@ void GuardedConvolution::run(const ConvolutionOperands& o, const Kernel& own) {
   trusted_ = proved(o);
   if (!trusted_) return;
   device_.store_decision(library_->key(), true);
-  library_->run(o);  // its result is used from the first run on, so that a resumed run has the same bits
+  library_->run(o);  // the library's result is used from the first run on, so that a resumed run has the same bits
 }
 
 }  // namespace amp::cuda

@@ -22,13 +22,13 @@ struct Walk {
   Ref out;
   int64_t inner = 1, groups = 0;  // inner: elements of a row
   Divisor per_row;                // groups of one row
-  int step[N] = {};               // 0: all elements of a row read the same element of input k
-  Axes rows[N];                   // the offset in input k of each row
+  int step[N] = {};               // step of input k along a row; 0: all elements of a row read the same element
+  Axes rows[N];                   // offset of each row in input k
 };
 
 template <class F, class T, class R, int kWidth>
 struct Elementwise {
-  static constexpr int max_threads = 256;  // the most that loop_grid() launches
+  static constexpr int max_threads = 256;  // the largest block that loop_grid() launches
   static constexpr int min_blocks = 6;     // limits a thread to 40 registers
   static constexpr int N = static_cast<int>(F::arity);
   F f;

@@ -107,7 +107,7 @@ class Update final : public DeviceUpdate {
   void restore() override { displace(nullptr); }
 
   void apply() override {
-    if (asked_ - read_ >= kRing) {  // the oldest report would be overwritten
+    if (asked_ - read_ >= kRing) {  // otherwise the oldest report would be overwritten
       d_.synchronize();
       drain();
     }
@@ -385,7 +385,7 @@ class Update final : public DeviceUpdate {
   std::vector<Quantized> quantized_;  // replaces m_ and v_
   volatile int64_t* seen_ = nullptr;
   int64_t blocks_ = 1, n_units_ = 0, n_groups_ = 0, n_shards_ = 0, n_moved_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
-  bool by_shards_ = false;           // gradients are inspected shard by shard
+  bool by_shards_ = false;           // gradients are inspected one shard at a time
   std::deque<UpdateState> reports_;  // read from the ring, not yet returned by take()
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;

@@ -72,8 +72,8 @@ AMP_INLINE inline void ChannelWeights::pair_columns_apart(int64_t at, int64_t co
   }
 }
 
-// Loads `count` columns of a channel with their taps. Prefetches, because channels are too far apart for the
-// hardware prefetcher.
+// Loads `count` columns of a channel with their taps. Prefetches the next channels, because they are too far apart for
+// the hardware prefetcher.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::load_columns(int64_t at, int64_t count, int64_t channel, float* to) const {
   constexpr int64_t kAhead = 4, kLine = 64;
@@ -100,7 +100,7 @@ AMP_INLINE inline void ChannelWeights::load_columns(int64_t at, int64_t count, i
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::channels_apart(const std::vector<int64_t>& of_taps, int64_t at, int64_t columns,
                                                       int64_t width, int64_t first, int64_t n, float* to) const {
-  std::array<int64_t, kMostTaps> row_of;  // indexed by tap: its row, or -1
+  std::array<int64_t, kMostTaps> row_of;  // indexed by tap: the tap's row, or -1
   row_of.fill(-1);
   for (size_t t = 0; t < of_taps.size(); ++t) row_of[static_cast<size_t>(of_taps[t])] = static_cast<int64_t>(t);
   alignas(64) float block[16 * kMostTaps + 32];

@@ -25,7 +25,7 @@ constexpr int64_t kAtOnce = kWide * kVectors;
 using Vector = VectorOf<kWide>::type;
 using Sum = VectorOf<kWide>::local;
 
-// Copies n floats; the last vector overlaps the previous ones.
+// Copies n floats by vectors. The last vector overlaps the one before it.
 AMP_INLINE inline void copy_row(const float* from, int64_t n, float* to) {
   if (n < kWide) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i];
@@ -191,7 +191,7 @@ Kernel correlate_planes(ShiftPlan plan, const ConvShape& s, int64_t WindowAxis::
     const PlanePacker packer(p->plan);
     parallel_for(p->shards, [&](int64_t shard) {
       float *image = p->packed + shard * p->packed_size(), *row = p->sums + shard * p->sums_size();
-      std::fill_n(image, p->packed_size(), 0.0f);  // borders, and elements that are read past the planes
+      std::fill_n(image, p->packed_size(), 0.0f);  // borders, and elements read after the planes
       for (int64_t i = p->planes * shard / p->shards; i < p->planes * (shard + 1) / p->shards; ++i)
         p->run_plane(packer, i, image, row);
     });

@@ -17,7 +17,7 @@ struct WeightGradient {
   ShiftPlan plan;
   ConvShape s;
   std::vector<int32_t> offset;  // offset of the element that each (c, tap) reads, padded to whole tiles
-  int64_t shards, together;     // together: images packed at a time
+  int64_t shards, together;     // together: number of images packed at a time
   int64_t flat;                 // positions of one depth of dy, padded to whole vectors
   const float *x, *dy;
   float *dw, *planes, *grads, *partial;

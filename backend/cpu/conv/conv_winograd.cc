@@ -1,5 +1,5 @@
 // Winograd convolution for 3x3 kernels (conv_winograd.h): forward and the gradient to x.
-// Three stages: transform weights and tiles, one matrix product per place of a tile, inverse transform. The shape
+// Three stages: transform weights and tiles, one matrix product per position in a tile, inverse transform. The shape
 // decides whether tasks are blocks of tiles or rows of channels.
 
 #include "backend/cpu/conv/conv_winograd.h"
@@ -19,8 +19,8 @@ using conv_tiles::kLane;
 using conv_tiles::round_up;
 using cpu::at_level;
 
-constexpr int64_t kRowBlock = 48;  // written channels whose weights are stored together; multiple of the register tiles
-constexpr int64_t kInner = 64;     // products that are summed in registers before they are added to the sums
+constexpr int64_t kRowBlock = 48;  // output channels whose weights are stored together; multiple of the register tiles
+constexpr int64_t kInner = 64;     // number of products that are summed in registers before they are added to the sums
 
 // A correlation of images with weights, used by forward and by the gradient to x.
 //   weights  U[place][block of rows][inner][row of the block]

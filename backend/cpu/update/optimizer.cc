@@ -15,7 +15,7 @@
 
 namespace amp {
 
-static constexpr int64_t kShard = 16384;  // elements; a shard's ranges of five arrays fit into a second-level cache
+static constexpr int64_t kShard = 16384;  // elements; a shard of five arrays fits into a second-level cache
 
 template <class T>
 Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params,
@@ -126,7 +126,7 @@ GradStats Optimizer<T>::statistics_of(const T* grads, double scale, bool inf_nor
     sums[group] += p.sum_squares;
     tops[group] = std::max(tops[group], p.max_abs);
   }
-  out.found_inf |= !std::isfinite(inverse(scale));  // a scale that underflowed to 0 cannot be undone
+  out.found_inf |= !std::isfinite(inverse(scale));  // division by a scale that underflowed to 0 is not possible
   const double scaled = inf_norm ? most : std::sqrt(sum);
   out.norm = out.found_inf ? std::sqrt(sum) : scaled * static_cast<double>(inverse(scale));
   for (size_t g = 0; clip_groups_ > 1 && g < sums.size(); ++g)

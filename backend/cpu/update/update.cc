@@ -73,7 +73,7 @@ class CpuUpdate final : public DeviceUpdate {
     if (spec_.momentum) optimizer_.set_momentum(spec_.momentum(optimizer_.steps()));
     optimizer_.add_noise(spec_.grads, scale);
     GradStats stats = optimizer_.inspect(spec_.grads, scale, spec_.curvature);
-    stats.found_inf |= !statistics_finite();  // an activation overflowed without an effect on gradients
+    stats.found_inf |= !statistics_finite();  // an activation overflowed but did not affect the gradients
     stats.found_inf |= std::exchange(state_.ascent_found_inf, 0) != 0;
     if (optimizer_.transforms_gradients() && !stats.found_inf)
       optimizer_.transform_gradients(spec_.params, spec_.grads, scale);
@@ -136,7 +136,7 @@ class CpuUpdate final : public DeviceUpdate {
     out.push_back({state_.terms, DType::f64, {spec_.terms}});
     return out;
   }
-  // Returns the fp32 values that the slot's copy is made from; null if the optimizer does not update them.
+  // Returns the fp32 values that the slot's copy is derived from; null if the optimizer does not update them.
   const float* source_of(int slot) const {
     for (const UpdateSpan& s : spec_.spans) {
       if (s.slot == slot) return spec_.params + s.begin;

@@ -27,14 +27,14 @@ struct Bfdot {
     return vbfdotq_laneq_f32(sum, pairs(y), pairs(x), Lane);
   }
   static float32x4_t scalar(float32x4_t sum, float32x4_t y, float x) {
-    const float32x2_t loaded = vset_lane_f32(x, vdup_n_f32(0), 0);  // a load clears the other lanes
+    const float32x2_t loaded = vset_lane_f32(x, vdup_n_f32(0), 0);  // the load clears the other lanes
     return vbfdotq_lane_f32(sum, pairs(y), vreinterpret_bf16_f32(loaded), 0);
   }
 };
 
 // Adds products of pairs to Rows x 4 vectors of sums. These are added to memory at the end, so that rounding errors
-// grow only with the products of one call. at(r, i): the address of the pair of row r at step i. b: rows of `width`
-// floats.
+// grow only with the number of products of one call. at(r, i): the address of the pair of row r at step i. b: rows of
+// `width` floats.
 template <int Rows>
 struct Tile {
   static constexpr int kColumns = 4;

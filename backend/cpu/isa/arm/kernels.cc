@@ -1,4 +1,4 @@
-// The rows of 64-bit ARM: NEON, and NEON with FEAT_BF16.
+// The rows of the table of kernels for 64-bit ARM: NEON, and NEON with FEAT_BF16.
 #include "backend/cpu/isa/arm/kernels.h"
 
 #include "backend/cpu/gemm/micro_kernel.h"

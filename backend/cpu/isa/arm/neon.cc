@@ -28,7 +28,7 @@ void transpose_4(const float* const from[4], int64_t at, float* to, int64_t widt
   vst1q_f32(to + 3 * width, vcombine_f32(vget_high_f32(low.val[1]), vget_high_f32(high.val[1])));
 }
 
-// The upper and lower halves of the products of four words with a Philox multiplier.
+// The products of four words and a Philox multiplier, as upper and lower halves.
 struct Products {
   uint32x4_t high, low;
 };

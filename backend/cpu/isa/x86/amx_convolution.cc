@@ -14,11 +14,11 @@ namespace {
 constexpr int64_t kRowBytes = 4 * kTile;
 constexpr int64_t kPixels = cpu::TileUnit::kPixels, kMostPixels = cpu::TileUnit::kMostPixels,
                   kMostColumns = cpu::TileUnit::kMostColumns;
-constexpr int64_t kGroups = 16;  // groups of the depth at a time; 32 gathered rows stay in the first-level cache
+constexpr int64_t kGroups = 16;  // groups of the depth at a time, of which 32 rows stay in the first-level cache
 
 const char* bytes(const float* x) { return reinterpret_cast<const char*>(x); }
 
-// Returns the distance between 16 pixels if they are equally spaced, otherwise 0.
+// Returns the distance between neighboring pixels if the 16 pixels are equally spaced, otherwise 0.
 int64_t distance(const int64_t* base) {
   const int64_t step = base[1] - base[0];
   for (int64_t i = 2; i < kTile; ++i) {
@@ -47,7 +47,7 @@ struct Pixels {
 // Rows of weights. The last group may be a zero-padded copy.
 struct Weights {
   const char* first;
-  int64_t row, last;  // last: the group that is the copy, or -1
+  int64_t row, last;  // last: index of the group that is a copy, or -1
   const char* copy;
 
   const char* at(int64_t v, int64_t g) const { return (g == last ? copy : first + g * kTile * row) + v * kRowBytes; }
