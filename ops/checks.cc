@@ -1,5 +1,5 @@
 // Checks of core operators on the dims and attributes of their inputs (graph/signature.h). Kernels rely on them.
-// They catch contradictions in hand-made or damaged files; each failure is E_SHAPE.
+// The checks find contradictions in hand-made or damaged files; each failure is E_SHAPE.
 #include <algorithm>
 
 #include "base/error.h"

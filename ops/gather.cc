@@ -43,7 +43,7 @@ Kernel gather_quantized(const KernelArgs& a) {
       thread_local std::vector<float> row;
       row.resize(static_cast<size_t>(inner));
       for (int64_t r = b; r < e; ++r) {
-        // The first element of the row or, along axis 1, the only one.
+        // Returns the first element of the row or, along axis 1, its only element.
         const int64_t at = (r / k * n + checked_index(index_at(idx, r % k), n)) * inner;
         cpu::dequantize(table, at / table.columns, 1, at % table.columns, inner, type, row.data());
         convert(type, row.data(), y.dtype, static_cast<char*>(y.data) + r * inner * size_of(y.dtype), inner);

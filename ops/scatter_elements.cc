@@ -67,7 +67,7 @@ struct ScatterGrad {
 
   // Returns data at the position of each update.
   ValueId gathered(ValueId data) { return g.op("GatherElements", {data, g.in(1)}, {{"axis", axis}}); }
-  // Returns a tensor of data's shape that has the sum of v at each update's position.
+  // Returns a tensor of the shape of data. Each element is the sum of v over the updates at this element.
   ValueId collected(ValueId v) {
     return g.op("ScatterElementsAdd", {v, g.in(1)}, {{"axis", axis}, {"dims", g.dims(g.in(0))}});
   }

@@ -24,7 +24,7 @@ std::map<std::string, ValueId> captured(const Lowering& l) {
 const SourceGraph& body_of(const Lowering& l, const std::string& attribute) {
   const auto graph = l.attrs.graph(attribute);
   if (!graph) fail(Exit::model, "E_ATTR", cat(l.node.op, " lacks its graph '", attribute, "'"));
-  return *graph;  // the node's attributes own it
+  return *graph;  // owned by the node's attributes
 }
 
 [[noreturn]] void depends_on_data(const std::string& what) {

@@ -114,7 +114,7 @@ void lower_max_unpool(Lowering& l) {
   if (out.size() != x.size() || l.dims(1) != x)
     fail(Exit::model, "E_SHAPE", cat("MaxUnpool of ", to_string(x), " to ", to_string(out)));
   ValueId at = b.reshape(b.cast(l.in(1), DType::i64), {numel(x)});
-  if (out != natural && x.size() >= 3) {  // indices count in an image of dims natural: converts them to out
+  if (out != natural && x.size() >= 3) {  // converts indices into an image of dims `natural` to indices into `out`
     const auto strides = row_major_strides(natural), wide = row_major_strides(out);
     ValueId moved;
     for (size_t d = 0; d < out.size(); ++d) {

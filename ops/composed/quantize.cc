@@ -98,7 +98,7 @@ Dynamic dynamically_quantized(const Lowering& l, ValueId from) {
   const ValueId scale = div(b, b.op("Where", {b.op("Equal", {span, none}), one, span}), b.scalar(255, f));
   const ValueId point =
       b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
-  // Straight-through: the gradient passes to `from` as without quantization. Scale and zero point pass none.
+  // Straight-through: the gradient passes to `from` as without quantization. Scale and zero point get no gradient.
   const ValueId s = b.op("Detach", {scale}), z = b.op("Detach", {point});
   return {b.op("Quantize", {from, s, z}, range_of(l, DType::u8)), s, z};
 }
@@ -131,8 +131,8 @@ bool stored_weight(const Builder& b, ValueId v) {
   return b.constant_of(v) || b.value(v).kind == ValueKind::param;
 }
 
-// Describes a stored matrix of bytes that is dequantized: per tensor, per row or column, or in blocks along an axis. It
-// stays as it is stored (ops/dequantize_matrix.h). Returns nothing for other inputs.
+// Describes a stored matrix of bytes that is dequantized: per tensor, per row or column, or in blocks along an axis.
+// The matrix keeps its stored form (ops/dequantize_matrix.h). Returns nothing for other inputs.
 std::optional<QuantizedMatrix> stored_matrix(const Lowering& l) {
   const HostTensor *x = l.b.constant_of(l.in(0)), *scales = l.b.constant_of(l.in(1)),
                    *zeros = l.has(2) ? l.b.constant_of(l.in(2)) : nullptr;

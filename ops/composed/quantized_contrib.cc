@@ -1,4 +1,4 @@
-// com.microsoft operators of quantized models (integer in and out): QLinearAdd, QLinearMul, QLinearSigmoid,
+// com.microsoft operators of quantized models (integer inputs and outputs): QLinearAdd, QLinearMul, QLinearSigmoid,
 // QLinearLeakyRelu, QLinearSoftmax, QLinearConcat, QLinearGlobalAveragePool, QGemm. Operators of dynamically
 // quantized models: MatMulIntegerToFloat, DynamicQuantizeMatMul, QAttention.
 // Integers are dequantized, the floating-point operator is applied, and its result is quantized again. Values that

@@ -69,8 +69,8 @@ ValueId dequantized(const Lowering& l, const QuantizedMatrix& m, size_t data, si
 }
 
 // Returns the dense weight of a product with g_idx (K), the block of each column, which is not kept packed. Packed zero
-// points beside it are refused, because onnxruntime ignores them on a CPU: which of the two readings the exporter meant
-// is not known.
+// points together with g_idx are refused: onnxruntime ignores them on a CPU, so it is not known whether the exporter
+// meant them to be used.
 ValueId reordered_weight(const Lowering& l, QuantizedMatrix m) {
   if (m.zero_bits != 0) l.unsupported("g_idx beside packed zero points");
   const std::vector<int64_t> block_of = stored(l, 4).to_ints();
@@ -104,7 +104,8 @@ void lower_n_bits(Lowering& l) {
   const int64_t row_bytes = m.scale_row * (block * m.bits / 8), bytes = checked_mul(n, row_bytes);
   m.row_bits = row_bytes * 8;
   bytes_of(l, 1, bytes);
-  // More bytes than these are packed with another number of bits or in other blocks, so every number would be wrong.
+  // If there are more bytes, the weight is packed with another number of bits or in other blocks, and every number
+  // would be wrong.
   if (stored(l, 1).numel() != bytes)
     fail(Exit::model, "E_SHAPE",
          cat("MatMulNBits: input 1 has ", stored(l, 1).numel(), " bytes ", to_string(l.dims(1)), ", ", n, " rows of ",

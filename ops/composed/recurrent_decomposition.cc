@@ -106,7 +106,7 @@ std::vector<ValueId> decompose_lstm(Builder& b, const std::vector<ValueId>& in, 
     const Term o = u.activated(0, peep(u.gates(g, 1), 1, cell));
     return std::vector<Term>{o * u.activated(2, cell), cell};
   });
-  out.resize(5);  // without gates and cells, which only the fused gradient reads
+  out.resize(5);  // the outputs for gates and cells are omitted, because only the fused gradient reads them
   return out;
 }
 
@@ -120,7 +120,7 @@ std::vector<ValueId> decompose_gru(Builder& b, const std::vector<ValueId>& in, c
         u.activated(1, reset_after ? own + r * (u.in(4) + u.recurrence(h, 2, 1)) : own + u.recurrence(r * h, 2, 1));
     return std::vector<Term>{(1 - z) * n + z * h};
   });
-  out.resize(4);  // without gates and the reset product, which only the fused gradient reads
+  out.resize(4);  // the outputs for gates and the reset product are omitted, because only the fused gradient reads them
   return out;
 }
 

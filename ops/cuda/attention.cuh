@@ -149,7 +149,7 @@ class AttentionDropout {
     step_ = static_cast<uint32_t>(p.state->step);
   }
   DEV explicit operator bool() const { return p_.threshold != 0; }
-  // Returns whether dropout keeps p at (query, key).
+  // Returns whether dropout keeps the weight p at (query, key).
   DEV bool keeps(int64_t query, int64_t key) const {
     const Cell c = cell(row(query) + key);
     const PhiloxBlock b = block(c);

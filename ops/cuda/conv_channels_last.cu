@@ -10,8 +10,8 @@ ConvShape shape_of(const KernelArgs& a, const Tensor& x, const Tensor& w, const 
   return conv_shape(channels_first(x.dims), channels_first(w.dims), channels_first(y.dims), a.attrs());
 }
 
-// The layout of a group's matrices: x and y are (rows, channels of the group), within rows of all channels; columns are
-// (rows, k), weights (m, k).
+// The layout of a group's matrices: x and y are (rows, channels of the group), inside matrices with rows of all
+// channels; columns are (rows, k), weights (m, k).
 class Groups {
  public:
   explicit Groups(const ConvProblem& q) : q_(q), apart_(q.s.groups > 1) {}
@@ -32,7 +32,7 @@ class Groups {
 // The columns of a convolution. of() returns the columns of the images from `first` on, either written to the workspace
 // or the input itself.
 struct Columns {
-  char* place = nullptr;  // workspace for columns; null: they are the input itself
+  char* place = nullptr;  // workspace for columns; null: the input itself is used
   DeviceWindow window;
   int64_t k, gc, c, in_size, p;
   DType type;

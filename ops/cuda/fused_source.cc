@@ -177,7 +177,7 @@ class Writer {
   // Writes the code that computes the row and the column of a group of elements, and the row's index along each outer
   // axis (digit0, digit1 ...). Broadcast operands are addressed with these. Writes nothing if no operand needs them.
   void rows() {
-    size_t first = loop_.extent.size();  // the outermost digit that is read
+    size_t first = loop_.extent.size();  // index of the outermost digit that is read
     bool column = false;
     for (size_t k = 0; k < a_.in.size(); ++k) {
       if (loop_.full(k) || stays(k)) continue;

@@ -82,7 +82,7 @@ struct Shape {
   }
 };
 
-// The work of index i: one output position of an image, for a group of channels.
+// The work of thread index i: one output position of an image, for a group of channels.
 struct Item {
   int64_t image, point, first, last;  // channels [first, last)
   DEV Item(const Shape& s, int64_t i) {
@@ -180,7 +180,7 @@ struct Scatter {
         if (fabsf(g) < INFINITY) {
           if (g != 0) add_whole(sums + plane * s.in + offset, llrint(ldexp(static_cast<double>(g), exponent[plane])));
         } else {
-          broken[plane * s.in + offset] = 1;  // a race without effect: every thread writes 1
+          broken[plane * s.in + offset] = 1;  // a harmless race, because every thread writes 1
         }
       }
     });

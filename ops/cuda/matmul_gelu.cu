@@ -8,7 +8,7 @@
 namespace amp::cuda {
 namespace {
 
-// Returns the library's product. Returns null if the library cannot read and write the tensors in their storage types.
+// Returns cuBLASLt's product. Returns null if cuBLASLt cannot read and write the tensors in their storage types.
 std::shared_ptr<GuardedProduct> library_product(const KernelArgs& a, const Tensor& result, const Tensor& extra,
                                                 const Tensor& bias, Epilogue epilogue) {
   const MatMulProducts p(a);

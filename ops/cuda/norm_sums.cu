@@ -40,7 +40,7 @@ struct Sums {
     if (more) {
       float e[W];
       unpack(more, l.more, e);
-      for (int w = 0; w < W; ++w) d[w] = rounded_sum(d[w], e[w]);  // as a separate Add computes it
+      for (int w = 0; w < W; ++w) d[w] = rounded_sum(d[w], e[w]);  // as a separate Add node computes it
     }
     for (int w = 0; w < W; ++w) {
       acc[0][w] += scale_term(d[w], p[w], l.mean, l.rstd);

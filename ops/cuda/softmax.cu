@@ -54,7 +54,7 @@ struct Backward {
       grad.get(g, i, d);
       for (int w = 0; w < W; ++w) {
         sum += Log ? d[w] : p[w] * d[w];
-        if (d[w] != 0) arrived = 1;  // NaN counts as a gradient
+        if (d[w] != 0) arrived = 1;  // a NaN counts as a nonzero gradient
       }
     });
     const float first = load<float>(y, row * n);  // read before the reductions, because dx may overwrite y

@@ -36,7 +36,7 @@ Kernel dropout(const KernelArgs& a) {
   if (a.in[0].numel() == 0) return [] {};
   const int64_t n = a.in[1].numel(), unit = a.in[0].numel() / n;
   const DropoutBits bits = dropout_bits(a.attrs());
-  // A token whose elements are not a multiple of four may begin inside a Philox block and touch one block more.
+  // A token whose elements are not a multiple of four may begin inside a Philox block and extend into one block more.
   const int64_t groups = unit % 4 == 0 ? unit / 4 : unit / 4 + 2;
   const TokenDropout body{
       a.in[0],   a.out[0],       a.in[1].as<int64_t>(),         a.state, unit, groups, a.attrs().i("length", 1),

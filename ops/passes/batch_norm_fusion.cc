@@ -110,7 +110,7 @@ Attrs with_activation(const Node& norm, const Node& activation, DType type) {
 
 Graph activate_batch_norms(const Graph& g) {
   const Finder finder(g);
-  std::map<NodeId, Activated> at;  // key: the norm's node, and its gradient's node
+  std::map<NodeId, Activated> at;  // key: the node of the norm and the node of its gradient
   std::vector<bool> gone(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const auto found = finder.behind(NodeId{n});

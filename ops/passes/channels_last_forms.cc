@@ -65,14 +65,14 @@ Form norm(const NodeContext& a) { return is_spatial(a.in(0)) ? marked(a) : Form{
 // Elementwise operators, with broadcasting.
 Form elementwise(const NodeContext& a) {
   if (a.n.op->effect != Effect::pure || !is_spatial(a.out(0))) return {};
-  // The cast cache computes casts of parameters (backend/param_cache.h).
+  // Casts of parameters are excluded, because the cast cache computes them (backend/param_cache.h).
   if (a.in(0).kind == ValueKind::param && a.n.op->name == "Cast") return {};
   Form f = with(a, a.n.attrs);
   for (size_t i = 0; i < a.n.in.size(); ++i) f->in[i] = a.has(i) && numel(a.in(i).dims) > 1;
   return f;
 }
 
-// In NHWC too, the random bits of an element are those of its NCHW position.
+// In NHWC, too, the random bits of an element are those of its position in NCHW.
 Form dropout(const NodeContext& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
 
 // A transpose of the model between NCHW and NHWC. In this form the input and the output are the same tensor.
@@ -120,7 +120,7 @@ Form reduction(const NodeContext& a) {
   }
   Attrs attrs = a.n.attrs;
   attrs.set("axes", axes);
-  // The axes that are not reduced must keep their order. They would not if channels and a spatial axis remain.
+  // The axes that are not reduced must keep their order. They do not if channels and a spatial axis remain.
   const bool kept = attrs.i("keepdims", 1) != 0, channels = !gone(3), places = !gone(1) || !gone(2);
   if (!kept && channels && places) return {};
   Form f = with(a, std::move(attrs));

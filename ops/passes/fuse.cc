@@ -245,7 +245,7 @@ class Fuser {
     const auto inside = [&](int n) { return n >= 0 && group_of(n) == static_cast<int>(group); };
     FusedProgram p;
     std::vector<ValueId> in, outputs;
-    std::map<int, int> number;  // number of a value in the program, by its index in the old graph
+    std::map<int, int> number;  // indexed by value of the old graph: number of the value in the program
     for (const int m : nodes) {
       for (const ValueId v : node(m).in) {
         if (inside(producer(v)) || !number.emplace(v.index, static_cast<int>(in.size())).second) continue;
@@ -284,10 +284,10 @@ class Fuser {
 
   const Graph& g_;
   const FuseLimits limits_;
-  std::vector<std::vector<int>> readers_;  // indexed by value: nodes that read it
-  std::vector<bool> kept_;                 // indexed by value: whether it is a graph output or a parameter's gradient
-  std::vector<int> group_;                 // indexed by node: its group
-  std::vector<std::vector<int>> members_;  // indexed by group: its nodes, in order
+  std::vector<std::vector<int>> readers_;  // indexed by value: nodes that read the value
+  std::vector<bool> kept_;                 // indexed by value: true for outputs and parameters' gradients
+  std::vector<int> group_;                 // indexed by node: the node's group
+  std::vector<std::vector<int>> members_;  // indexed by group: the group's nodes, in order
   std::vector<int> seen_;
   int stamp_ = -1;
   Graph out_;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr TokenForm kFlat{1, true};
 
-// The part of a value that its readers need.
+// The part of a value that the value's readers need.
 struct RowDemand {
   enum Kind : uint8_t { none, rows, all } kind = none;
   TokenForm form;  // the form of the rows, if kind is `rows`
@@ -30,7 +30,7 @@ struct RowDemand {
   }
 };
 
-// By input of a node: the form of the rows that it reads; empty: it reads all elements.
+// Indexed by input of a node: the form of the rows that the node reads; empty: the node reads all elements.
 using RowInputs = std::vector<std::optional<TokenForm>>;
 
 class RowSelector {
@@ -151,7 +151,7 @@ class RowSelector {
     return {x->form};
   }
 
-  // Returns the inputs of a node of whose outputs only rows are needed, if it computes each row separately; otherwise
+  // Returns the inputs of a node if only rows of its outputs are needed and it computes each row separately; otherwise
   // nothing.
   RowInputs row_inputs(const Node& n) const {
     const std::string& op = n.op->name;
@@ -257,7 +257,7 @@ class RowSelector {
   void emit(NodeId id) {
     const Node& n = g_.node(id);
     const RowInputs& forms = inputs_[static_cast<size_t>(id.index)];
-    // A value of which nothing is needed is written only if its node is: prune() removes it.
+    // A value that no node needs is written only if another output of its node is. prune() removes it.
     if (std::all_of(n.out.begin(), n.out.end(), [&](ValueId v) { return demand(v).kind == RowDemand::none; })) return;
     b_.origin = n.origin;
     std::vector<ValueId> in;
@@ -286,7 +286,7 @@ class RowSelector {
   const TokenPlaces places_;
   const PlaceValues known_;
   std::vector<RowDemand> demands_;
-  std::vector<RowInputs> inputs_;    // indexed by node: forms of the rows that it reads; empty: it reads all elements
+  std::vector<RowInputs> inputs_;    // indexed by node: forms of the rows that the node reads; empty: all elements
   std::set<int32_t> narrow_;         // values of which only rows are computed
   std::map<int32_t, ValueId> sums_;  // node that sums rows -> the sum of the chunks so far
   double saved_ = 0;

@@ -159,7 +159,7 @@ std::optional<PlaceValues::Known> PlaceValues::constant(const HostTensor& t) con
 std::optional<PlaceValues::Known> PlaceValues::behind(const Node& n) const {
   if (is_elementwise(n)) return element(n);
   const Known* x = at(n.in[0]);
-  if (!x || is_reduction(n)) return std::nullopt;  // a sum over a token's own elements changes the known number
+  if (!x || is_reduction(n)) return std::nullopt;  // a sum over the elements of a token changes the known number
   if (n.op->name == "Softmax" && !x->uniform && !x->form.flat && x->form.axis + 1 == g_.value(n.in[0]).dims.size() &&
       x->padded.value_or(0) <= kHiddenScore)
     return Known{false, x->form, {}, 0.0};
@@ -291,8 +291,8 @@ class Rule {
     return {Reach::token, f_};
   }
 
-  // MatMul. If the tokens are rows or batch entries of the left operand, they are in the result too. If they are
-  // summed with weights that are 0 at padded positions, the result is clean. Otherwise it is mixed.
+  // MatMul. If the tokens are rows or batch entries of the left operand, the result has them, too. If tokens are summed
+  // with weights that are 0 at padded positions, the result is clean. Otherwise the result is mixed.
   Reach product() const {
     const size_t rank = dims(0).size();
     const bool ta = n_.attrs.i("transA", 0) != 0, tb = n_.attrs.i("transB", 0) != 0;

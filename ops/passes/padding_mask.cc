@@ -110,7 +110,7 @@ std::vector<Mask> candidates(const Graph& g) {
     const Dims& d = g.value(m.value).dims;
     if (batch < 1 || length < 2 || (d[0] != 1 && d[0] != batch) || (d[2] != 1 && d[2] != length) || d[3] != length)
       continue;
-    // If attentions with different fill values share a mask, keeps the value that hides less.
+    // If attentions with different fill values share a mask, keeps the value that hides fewer positions.
     const auto same = std::find_if(masks.begin(), masks.end(), [&](const Mask& x) { return x.value == m.value; });
     if (same == masks.end())
       masks.push_back(m);
@@ -129,7 +129,7 @@ bool proved(const PlaceValues& known, const Mask& m, bool keeps) {
                : *k->real == 0 && *k->padded <= kHiddenScore;
 }
 
-// Returns many lengths, the full length first. For a batch of one, returns only length - 1.
+// Returns many lengths, with the full length first. For a batch of one, returns only length - 1.
 std::vector<int64_t> example_lengths(int64_t batch, int64_t length) {
   if (batch == 1) return {length - 1};
   std::vector<int64_t> lengths;
