@@ -32,7 +32,7 @@ CLOSE = 0.005  # the same limit if the run, its file or both use 16 bits
 
 
 class Job:
-    """Data of the run, read and tokenized once."""
+    """The data of the run, which are read and tokenized once."""
 
     def __init__(self, args, work):
         self.args = args
@@ -142,7 +142,8 @@ def our_run(job, seed, precision, directory):
 
 
 def check_export(job, run_dir, work, precision, reported):
-    """Runs the exported file in onnxruntime, in fp32 and fp16: accuracy as reported, logits equal to `predict`'s."""
+    """Runs the exported file in onnxruntime, in fp32 and fp16: the accuracy must be the reported one, and the logits
+    those of `predict`."""
     import onnxruntime
     from safetensors.numpy import load_file, save_file
 

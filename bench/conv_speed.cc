@@ -1,5 +1,6 @@
 // Measures GFLOP/s of convolution and its two gradients on one thread, next to oneDNN's primitives in the layouts that
-// oneDNN prefers. Reorders are not timed, as in a chain of convolutions in these layouts.
+// oneDNN prefers. Conversions between layouts are not timed, because a chain of convolutions in these layouts needs
+// none.
 //   conv_speed [ROUNDS [PART OF A CASE'S NAME [bf16]]]
 // The two implementations alternate, and the medians of the rounds are printed. With bf16, images, weights and results
 // are bf16, and gradients of weights are fp32.

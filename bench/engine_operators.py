@@ -27,7 +27,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from safetensors.numpy import load_file, save_file
 
-TOLERANCE = 1e-4  # relative to the largest element: above fp32 rounding of coordinates, far below a wrong tap or weight
+TOLERANCE = 1e-4  # relative to the largest element: above fp32 rounding, far below the error of a wrong tap
 
 
 def model_of(cases):
@@ -70,7 +70,7 @@ def by_onnxruntime(case):
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         return session.run(None, inputs)[0]
-    except Exception as e:  # a refusal is a result, too
+    except Exception as e:  # a refusal counts as a result
         return str(e).splitlines()[0]
 
 

@@ -15,12 +15,12 @@ import numpy as np
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-NUMBERS = 1e-5  # relative to 1 + the number: fp32 sums in another order
+NUMBERS = 1e-5  # tolerance relative to 1 + |value|: fp32 sums in another order
 BATCH = 32
 
 
 class Made:
-    """A trained case: its model, its inputs, and the predictions."""
+    """A trained case: model, inputs, and predictions."""
 
     def __init__(self, case, model, predicted, more):
         self.case, self.model, self.predicted, self.flags = case, model, predicted, case.train

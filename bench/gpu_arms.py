@@ -1,6 +1,5 @@
-"""The arms of gpu.py: a case's folder (model.onnx and its batches, for both sides), the program,
-PyTorch's processes.
-"""
+"""The two sides that gpu.py compares, the program and PyTorch's processes, and the folder of a case that both read
+(model.onnx and its batches). """
 
 import json
 import statistics
@@ -79,7 +78,7 @@ def training_words(args, name, case, out, dropout=0):
 
 
 class Ours:
-    """A new process per block; metrics.jsonl has the time between steps, including data loading."""
+    """Starts a new process per block. The times between steps, including data loading, are from metrics.jsonl."""
 
     def __init__(self, args, name, case, precision):
         self.args, self.name, self.case = args, name, case
@@ -109,8 +108,8 @@ class Ours:
 
 
 class Torch:
-    """One process for all blocks, so that compiled code is reused. It starts at once; ready() waits until it has warmed
-    up."""
+    """Uses one process for all blocks, so that compiled code is reused. The process starts at once; ready() waits until
+    it has warmed up."""
 
     def __init__(self, args, name, case, precision, mode, sdpa, parity=0):
         folder = case["folder"]

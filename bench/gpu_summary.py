@@ -3,7 +3,7 @@
 import common
 import gpu_models
 
-# Goal: the measured quantity, and whether more is better. The case defines (floor, aim).
+# A goal has the measured quantity and whether larger is better. The case defines (floor, aim).
 GOALS = {
     "best": ("a step in 16 bits, times as fast as PyTorch's best", True),
     "eager": ("a step in 16 bits, times as fast as PyTorch's eager AMP", True),

@@ -1,7 +1,6 @@
-"""Adapters of a run in onnxruntime-genai: tokens of the base with slots, logits with an adapter, two adapters swapped
-in one process. The folders are copies whose nodes have accuracy_level 0, because at level 4 the engine rounds
-activations to 8 bits. Exits with 1 if something differs.
-"""
+"""Runs a run's adapters in onnxruntime-genai: tokens of the base model with slots, logits with an adapter, and two
+adapters that are exchanged in one process. The folders are copies whose nodes have accuracy_level 0, because at level 4
+the engine rounds activations to 8 bits. Exits with 1 if something differs. """
 
 import argparse
 import json
@@ -17,7 +16,7 @@ TOLERANCE = 1e-3  # of the largest logit
 
 
 def exact_copy(model, files, to):
-    """A folder with the graph `model` at accuracy_level 0, its external data, and the other files of `files`."""
+    """Makes a folder with the graph `model` at accuracy_level 0, its external data, and the other files of `files`."""
     import onnx
 
     shutil.copytree(files, to, ignore=shutil.ignore_patterns("model.onnx*", "reference*"))
@@ -60,7 +59,7 @@ class Engine:
         return list(map(int, generator.get_sequence(0)))[len(ids) :]
 
     def logits(self, ids, adapter):
-        """Logits after the last token, float32 [vocabulary]."""
+        """Returns the logits after the last token, float32 [vocabulary]."""
         generator = self.start(ids, adapter, len(ids) + 1)
         return np.asarray(generator.get_logits(), np.float32).reshape(-1)
 

@@ -1,5 +1,5 @@
 """Writes a folder with an int4 decoder of random weights, in the form of onnxruntime-genai's builder (Llama, tied
-head): to measure the memory and time of models whose weights cannot be stored here.
+head): for measurements of memory and time of models whose weights cannot be stored in this repository.
 
     make_decoder.py OUT --tokenizer tests/data/llm/llama-int4 [--layers 16 --hidden 2048 --ffn 8192 --heads 32
         --kv_heads 8 --vocabulary 128256 --block 32]

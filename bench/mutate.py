@@ -31,8 +31,8 @@ DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 75}
 
 
 def seeds(folder, count, largest=70_000):
-    """Returns models that store their data in the file. Each next model is the one with the most operators that the
-    previous ones do not have."""
+    """Returns models that store their data in the file. Each model is the one with the most operators that the models
+    before it do not have."""
     found = []
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)

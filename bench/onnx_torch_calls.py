@@ -1,6 +1,4 @@
-"""Torch calls of ONNX operators that move values, and of recurrent ones: one half of
-onnx_torch.Graph.
-"""
+"""PyTorch calls for ONNX operators that move values and for recurrent operators: one half of onnx_torch.Graph. """
 
 import numpy as np
 import onnx
@@ -14,7 +12,8 @@ def attributes(node):
 
 
 class MovingCalls:
-    """Methods of Graph; self.values: every tensor of a run, self.ints: an input or attribute as integers."""
+    """Methods of Graph. self.values has every tensor of a run; self.ints() returns an input or attribute as
+    integers."""
 
     # Moving values about
 
@@ -110,7 +109,7 @@ class MovingCalls:
             return F.interpolate(x[0], size=size, mode="nearest")
         return F.interpolate(x[0], size=size, mode={"linear": "bilinear", "cubic": "bicubic"}[mode], align_corners=corners)
 
-    # Recurrent: PyTorch's own kernels, gates reordered
+    # Recurrent operators: PyTorch's kernels, with reordered gates
 
     def recurrent(self, n, a, x, name, order):
         hidden = a["hidden_size"]

@@ -5,9 +5,10 @@ pyarrow.csv; a folder of many small images, compared with torchvision's ImageFol
     bench/reading_speed.py --tables build/table_speed --binary build/onnx-amp-finetune --out docs/results/reading-DATE.json
 
 The tables have 9 columns of which the first 6 are numbers, as Rossmann's sales, or a text and a label. Every reading is a
-new process; the sides take turns, and the median of the rounds counts. Processor seconds are those of all threads and
-worker processes. pandas and pyarrow convert the cells to numbers as they read. The program keeps texts, so its time to
-numbers (guess of the columns, 13 parts of the date, statistics, codes; table_speed.cc) is measured once, separately.
+new process; the program and the libraries take turns, and the median of the rounds is reported. Processor seconds are
+those of all threads and worker processes. pandas and pyarrow convert the cells to numbers as they read. The program
+keeps texts, so its time to numbers (guess of the columns, 13 parts of the date, statistics, codes; table_speed.cc) is
+measured once, separately.
 
 Images: PNGs of 32 x 32 in two class folders. `start` is the whole time of a training run of one step, or for torchvision
 from the ImageFolder to the first batch; importing torch is listed separately. Throughput is that of `eval` and of the
@@ -130,7 +131,7 @@ def timed(command, env=ENV):
 
 
 def ours_table(program, path, target=None):
-    """Seconds to the rows, or with a target from the file to the numbers."""
+    """Returns the seconds until the rows are in memory, or with a target the seconds from the file to the numbers."""
     out, _, _, peak = timed([program, path, *([target] if target else [])])
     told = json.loads(out)
     parts = [told["rows"], told["features"]] if target else [told["rows"]]
@@ -170,7 +171,7 @@ def measure_table(args, path):
 
 
 def made(path, make, *words):
-    """The path; makes the file or folder unless an earlier call has."""
+    """Returns the path of the file or folder. Makes it if it does not exist."""
     if not path.exists():
         make(path, *words)
     return path

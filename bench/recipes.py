@@ -4,9 +4,8 @@ alternating by seed. Measures quality, time and memory; recipes_page.py writes t
 docs/recipes.md.
 
 Every run is kept in --work, so a second call continues after the last finished run. Limits by
---epochs and --limit are recorded and shown. One thread per side, so CPU seconds remain valid on a
-machine with other load.
-"""
+--epochs and --limit are recorded and shown. Each side uses one thread, so CPU seconds remain valid on a machine with
+other load. """
 
 import argparse
 import datetime
@@ -120,7 +119,7 @@ class Runs:
         path.write_text(json.dumps(spec | self.job.files, default=str))
         usage, out = self.call([sys.executable, Path(__file__).parent / "recipes_torch.py", "--spec", path])
         r = json.loads(out.splitlines()[-1])
-        usage["cpu_seconds"] -= r["import_cpu_seconds"]  # without the time of Python's imports
+        usage["cpu_seconds"] -= r["import_cpu_seconds"]  # excludes the time of Python's imports
         return usage | r
 
     def call(self, command):

@@ -4,9 +4,8 @@ exported file and inputs made by other tools (recipes_metrics.py). lora_llm.py m
 models/chat_lora, which is not run here.
 
 Exits with 1 if a recipe fails or onnxruntime's metric differs. Finished runs are kept in --work: a
-second call continues from there, --again repeats the named recipes. The program is given, so the
-times exclude its build.
-"""
+second call continues from there, --again repeats the named recipes. The times exclude the build of the program, which
+is an argument. """
 
 import argparse
 import datetime
@@ -47,7 +46,7 @@ def run(args, name):
 
 
 def compared(args, name):
-    """Returns the numbers that each run of the recipe printed, and onnxruntime's."""
+    """Returns the metrics that each run of the recipe printed, and those that onnxruntime computes."""
     out = []
     for folder in sorted(p.parent for p in (args.work / "runs" / name).glob("**/run.json")):
         printed = json.loads((folder / "run.json").read_text())

@@ -133,7 +133,7 @@ def entity_f1(folder, models):
     found = wanted = both = 0
     for encoding, truth, (logits,) in zip(encodings, tags, outputs(folder, ["logits"], encodings)):
         said = ["O"] * len(truth)
-        for token, word in reversed(list(enumerate(encoding.word_ids))):  # a word's first token decides
+        for token, word in reversed(list(enumerate(encoding.word_ids))):  # a word gets the label of its first token
             if word is not None:
                 said[word] = names[int(logits[token].argmax())]
         got, want = ({e[:3] for e in feeds.entities(t, [0.0] * len(t))} for t in (said, truth))
@@ -160,7 +160,7 @@ def spans(folder, models, asked, length, stride, longest):
     return [text[begin:end] for (_, text), (_, begin, end) in zip(asked, best)]
 
 
-def jaccard(one, other):  # of the sets of lower-case words; 0.5 if both are empty (Tweet Sentiment Extraction)
+def jaccard(one, other):  # of sets of lower-case words; 0.5 if both are empty (Tweet Sentiment Extraction)
     one, other = set(one.lower().split()), set(other.lower().split())
     return len(one & other) / len(one | other) if one or other else 0.5
 

@@ -24,7 +24,7 @@ import common
 MODEL = {"vocab_size": 30522, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64,
          "num_labels": 3}  # fmt: skip
 RATES, BATCHES, STEPS, EVERY = ("1e-3", "3e-3", "1e-2", "3e-2"), ("8", "16", "32"), 100, 20
-TIMES = {"samples_per_s", "tokens_per_s", "data_seconds", "memory"}  # differ from run to run
+TIMES = {"samples_per_s", "tokens_per_s", "data_seconds", "memory"}  # keys whose values differ from run to run
 
 
 def training(folder):
@@ -38,12 +38,13 @@ def lines(path):
 
 
 def steps_done(out):
-    """Steps in the files of all runs, also those of killed ones."""
+    """Returns the number of steps in the files of all runs, also of killed runs."""
     return sum(f.read_bytes().count(b"\n") for f in out.glob("*/metrics.jsonl"))
 
 
 def sweep_with_kills(command, out, seed):
-    """Runs the sweep; kills it at two random numbers of steps. The second kill is of all its processes at once."""
+    """Runs the sweep; kills it at two random numbers of steps. The second kill ends all processes of the sweep at
+    once."""
     rng = random.Random(seed)
     moments, kills = sorted(rng.sample(range(20, 6 * STEPS), 2)), []
     while True:
@@ -69,7 +70,7 @@ def same(got, wanted):
 
 
 def differences(row, run, single, metrics):
-    """Differences between a line of sweep.csv, the folder of its run, and the folder of the single run."""
+    """Returns the differences between a line of sweep.csv, the folder of its run, and the folder of the single run."""
     step = int(row["steps"])
     evaluations = [x for x in lines(single / "eval.jsonl") if x["step"] <= step]
     if row["state"] == "finished":

@@ -41,7 +41,7 @@ class SentenceClassifier(torch.nn.Module):
 
 
 def load_bert(binary, path, attention="sdpa", dropout=0.0):
-    """Returns a BertModel with all weights from the ONNX file, by the names that `check` reports."""
+    """Returns a BertModel with all weights from the ONNX file, found by the names that `check` reports."""
     listed = json.loads(common.run_ours(binary, "check", path, "--json"))["parameters"]
     payload = {t.name: t for t in onnx.load(str(path)).graph.initializer}
     state = {}

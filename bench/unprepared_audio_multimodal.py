@@ -128,7 +128,7 @@ class GraphNet(nn.Module):
 
 
 class Tabular(nn.Module):
-    """FT-Transformer: a weight vector and a bias per column, a class token in front."""
+    """FT-Transformer: a weight vector and a bias per column, and a class token before the columns."""
 
     def __init__(self, columns=7, d=16):
         super().__init__()

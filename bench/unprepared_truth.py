@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 FLOATING = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
-# Truths that must, may and must not be trained.
+# Kinds of tensors that must, may, and must not be trained.
 PARAMETER = ("identity", "transposed", "reshaped", "permuted", "slice", "concat")
 EITHER = ("gathered", "folded")
 
@@ -159,8 +159,8 @@ def truth(array, p, buffers):
 
 
 def is_plain(array):
-    """Returns whether the values are of a kind that no folded parameter has: whole numbers, few distinct ones,
-    non-finite ones."""
+    """Returns whether the values cannot come from a parameter: whole numbers, few distinct values, or non-finite
+    values."""
     finite = array[np.isfinite(array)]
     few = finite.size > 4 and np.unique(finite).size <= 2
     return finite.size == 0 or few or np.array_equal(finite, np.round(finite))
@@ -168,8 +168,8 @@ def is_plain(array):
 
 def classify(model, named_parameters, named_buffers, second_draw):
     """Returns rows for every floating tensor, and {name: indices} of those that consist of parameters' elements.
-    `second_draw` returns the tensors of the same export with other parameters: a tensor that changes was folded from
-    parameters, one that does not is a constant."""
+    `second_draw` returns the tensors of the same export with other parameters: a tensor that changes was computed from
+    parameters by constant folding; a tensor that does not change is a constant."""
     p, live = Parameters(named_parameters), live_tensors(model)
     tensors = floating_tensors(model)
     rows, maps, open_ones = {}, {}, []

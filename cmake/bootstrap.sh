@@ -14,15 +14,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 ONNX_VERSION=1.22.0
 ONNX_SHA256=ef40c0aaf0b643857ea9306fc7eddce17eaf9fb0407e4801f1fc5758443a38e0
-LLAMA_CPP_PYTHON_VERSION=0.3.22  # its copy of llama.cpp has the Jinja engine
+LLAMA_CPP_PYTHON_VERSION=0.3.22  # needed because its copy of llama.cpp has the Jinja engine
 LLAMA_CPP_PYTHON_SHA256=93c54af95d917fe6d6d70039efe16ca9240634d11010f5aaf795261b9f43042f
 CACHE=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pip python3-venv
   libprotobuf-dev protobuf-compiler nlohmann-json3-dev
   libutf8proc-dev libpcre2-dev zlib1g-dev libzip-dev libssl-dev libyaml-cpp-dev
   libpng-dev libjpeg62-turbo-dev libwebp-dev libtiff-dev libgif-dev libmicrohttpd-dev"
-# The version of clang-format and clang is fixed, because others format and warn differently. Before version 16, clang does
-# not let lambdas capture structured bindings.
+# The version of clang-format and clang is fixed, because other versions format and warn differently. Before version 16,
+# clang does not let lambdas capture structured bindings.
 TESTS="clang-format-14 git libopenmpi-dev openmpi-bin python3-numpy strace"
 SANITIZE="$TESTS clang-16 libclang-rt-16-dev libomp-16-dev"
 case "${1:-}" in

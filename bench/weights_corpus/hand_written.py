@@ -72,7 +72,7 @@ def images(c, size, n=4):
 
 @family("fit", "trained", "fresh")
 def mxnet_resnet(f, way):
-    """Gluon's ResNet: parameters are inputs, too; BatchNorm with fixed gamma in its first layer."""
+    """Gluon's ResNet: parameters are also inputs of the graph; BatchNorm with fixed gamma in its first layer."""
 
     def bn(x, prefix, n, fixed=False):
         gamma = f.c(f"{prefix}_gamma", np.ones(n)) if fixed else f.p(f"{prefix}_gamma", n, kind="g")
@@ -96,9 +96,8 @@ def mxnet_resnet(f, way):
 
 @family("fit", "trained")
 def matlab_cnn(f, way):
-    """exportONNXNetwork: the input's mean image is subtracted, LAYER_W and LAYER_B, a transposing
-    flatten.
-    """
+    """MATLAB's exportONNXNetwork: subtracts a mean image from the input, names weights LAYER_W and LAYER_B, and
+    transposes before flattening. """
     h = f.node("Sub", "imageinput", f.c("imageinput_Mean", f.fixed.uniform(90, 130, (1, 3, 1, 1))))
     for i, (a, b) in enumerate([(3, 8), (8, 12)], 1):
         h = f.node("Conv", h, f.p(f"conv_{i}_W", b, a, 3, 3), f.p(f"conv_{i}_B", b, kind="b"), kernel_shape=[3, 3], pads=[1] * 4)
@@ -140,7 +139,7 @@ def numbered_alexnet(f, way):
 
 @family("test", "trained")
 def cntk_digits(f, way):
-    """CNTK's digits of the model zoo: Parameter5, Plus30, a constant 1/256 before the first layer.
+    """CNTK's digit classifier of the model zoo: Parameter5, Plus30, a constant 1/256 before the first layer.
     """
     h = f.node("Mul", "Input3", f.c("Constant339", [1 / 256.0]))
     for i, (a, b) in enumerate([(1, 8), (8, 16)]):
@@ -327,7 +326,7 @@ def tf1_frozen_lenet(f, way):
 
 @family("heldout", "trained")
 def chainer_autoencoder(f, way):
-    """Chainer: parameters by the path of their link, gains of a spelled-out norm beside them."""
+    """Chainer: parameters are named by the path of their link; the norm is written as single operators."""
     linear = lambda x, name, i, o: f.node("Gemm", x, f.p(f"param_{name}_W", o, i), f.p(f"param_{name}_b", o, kind="b"), transB=1)  # noqa: E731
     x = f.node("Div", f.node("Sub", "Input_0", f.c("Const_0", [4.1, 7.25, 0.5, 19.0, 3.75, 2.2])), f.c("Const_1", [1.7, 2.5, 0.25, 6.1, 1.4, 0.9]))
     h = f.node("Tanh", linear(x, "encoder_0", 6, 16))

@@ -29,7 +29,7 @@ def jax_linen_gated():
 
 
 def fourier_regressor(b, params, x):
-    """Random features that the function closes over, a ridge readout and a network that train."""
+    """Random features that the function captures, and a ridge readout and a network, which are trained."""
     p = x @ b
     f = jnp.concatenate([jnp.sin(p), jnp.cos(p)], -1)
     h = jnp.tanh(f @ params["w1"] + params["b1"])

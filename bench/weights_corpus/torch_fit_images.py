@@ -39,7 +39,7 @@ def gabor_textures():
 
 
 class FrozenBatchNorm2d(nn.Module):
-    """As torchvision's detectors have it: scale, offset and statistics are buffers."""
+    """Frozen BatchNorm as in torchvision's detectors: scale, offset and statistics are buffers."""
 
     def __init__(self, n):
         super().__init__()
@@ -192,9 +192,8 @@ def gpt2_mask():
 
 
 class Speaker(nn.Module):
-    """Pre-emphasis and a fixed gammatone-like bank by convolution, statistics pooling, class
-    centers of cosine distance.
-    """
+    """Pre-emphasis and a fixed gammatone-like bank by convolution, statistics pooling, class centers compared by cosine
+    distance. """
 
     def __init__(self, channels=12, size=33):
         super().__init__()

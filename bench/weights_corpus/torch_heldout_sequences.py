@@ -106,7 +106,7 @@ def bitnet_lm():
 
 
 class Rwkv(nn.Module):
-    """Time mixing with learned decays, as a matrix of weights between places."""
+    """Time mixing with learned decays, as a matrix of weights between positions."""
 
     def __init__(self, dim=16):
         super().__init__()

@@ -301,7 +301,7 @@ def slot_attention():
 
 
 class Mixture(nn.Module):
-    """Experts as stacked weights, a router, LoRA beside the router."""
+    """Experts as stacked weights, and a router with LoRA."""
 
     def __init__(self, dim=12, experts=3):
         super().__init__()
