@@ -23,7 +23,7 @@ Texts numbered(int from, int to, const std::string& before = "", const std::stri
   return out;
 }
 
-// The order of a set of texts that is read from data: by bytes.
+// Returns the order of a set of texts that is read from data, which is the order of their bytes.
 Texts shuffled(Texts labels) {
   std::sort(labels.begin(), labels.end());
   return labels;

@@ -244,8 +244,8 @@ TEST_CASE("labels of pairs make a pair a sample") {
   CHECK(b.labels.to_doubles() == std::vector<double>{20, 0});
   CHECK(b.rows == 2);
   CHECK(open(2, 3, 1)->batch(Ints{1}).inputs.at("x").to_doubles() == std::vector<double>{3, 4, 5});
-  CHECK(open(6, 2, 2)->size() == 6);  // one label per row: rows are counted
-  CHECK(open(3, 1, 2)->size() == 1);  // no loss on pairs: rows are independent
+  CHECK(open(6, 2, 2)->size() == 6);  // with one label per row, rows are counted
+  CHECK(open(3, 1, 2)->size() == 1);  // without a loss on pairs, rows are independent
   CHECK(open(3, 2, 3)->size() == 1);  // one whole batch
   CHECK(open(3, 2, 3)->rows_per_sample() == 1);
 }

@@ -83,7 +83,7 @@ TEST_CASE("damaged GIF, BMP and TIFF files are refused, never read beyond their 
   expect_error("E_IMAGE", "cannot hold", [&] { decoded(changed("picture.bmp", 18, "\0\x30\0\0"s)); });
   expect_error("E_IMAGE_KIND", "BMP of 24 bits", [&] { decoded(changed("picture.bmp", 30, "\4"s)); });
   const std::string of_short = "\x03\0\x01\0\0\0"s, wide = "\0\x01"s + of_short, high = "\x01\x01"s + of_short;
-  std::string tiff = kinds_bytes("picture.tif");  // refused where its header is read
+  std::string tiff = kinds_bytes("picture.tif");  // refused when the header is read
   for (const std::string& tag : {wide, high}) tiff.replace(tiff.find(tag) + tag.size(), 2, "\xff\xff"s);
   expect_error("E_IMAGE_SIZE", "65535", [&] { decoded(tiff); });
   expect_error("E_IMAGE", "damaged TIFF", [&] { decoded("II*\0\x08\0\0\0\xff\xff"s); });
@@ -125,5 +125,5 @@ TEST_CASE("a folder of train/ and val/ is not one of classes", "[images]") {
   expect_error("E_DATA_FOLDER", "parts of a data set", [&] { class_folders(f / "words"); });
   for (const char* name : {"vehicles/train/1.bmp", "vehicles/bus/1.bmp", "vehicles/test/1.bmp"})
     write_in_folder(f / name, kinds_bytes("picture.bmp"));
-  CHECK(class_folders(f / "vehicles").rows() == 3);  // beside `bus`, `train` is a class, not a part of the data set
+  CHECK(class_folders(f / "vehicles").rows() == 3);  // next to the folder `bus`, `train` is a class
 }

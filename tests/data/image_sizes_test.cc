@@ -93,7 +93,7 @@ TEST_CASE("the nearest aspect ratio is so by its logarithm", "[image_sizes]") {
   };
   const std::vector<ImageSize> five = {{16, 64}, {16, 32}, {24, 24}, {32, 16}, {64, 16}};
   CHECK(nearest(five, {100, 100}) == "24x24");
-  CHECK(nearest(five, {100, 141}) == "24x24");  // below the root of 2
+  CHECK(nearest(five, {100, 141}) == "24x24");  // below the square root of 2
   CHECK(nearest(five, {100, 142}) == "16x32");
   CHECK(nearest(five, {141, 100}) == "24x24");
   CHECK(nearest(five, {142, 100}) == "32x16");
@@ -157,7 +157,7 @@ TEST_CASE("sizes are found in files whose orientation stands behind many bytes",
   std::string jpeg = file_bytes(golden_image("turned_6.jpg"));
   write_in_folder(dir / "a.jpg", jpeg.substr(0, 2) + segment + segment + jpeg.substr(2));
   CHECK(store.size(dir / "a.jpg") == store.size(golden_image("turned_6.jpg")));
-  // A PNG of random pixels, over 64 KiB, with the chunk moved after them.
+  // A PNG of random pixels, over 64 KiB, with the chunk moved after the pixels.
   const std::string turned = file_bytes(golden_image("turned.png"));
   const size_t at = turned.find("eXIf") - 4;
   const size_t size =

@@ -43,12 +43,12 @@ TEST_CASE("columns of 0 and 1 become one column of lists", "[label_columns]") {
 TEST_CASE("what are no columns of labels", "[label_columns]") {
   const TempDir f;
   Table whole = table_of(f, "text,\"a,b\",a,b\nx,p|q,1,0\n");
-  join_label_columns(whole, "a,b");  // a column is called so
+  join_label_columns(whole, "a,b");  // the class has the name of a column
   CHECK(label_sets(whole, "a,b") == std::vector<Words>{{"p", "q"}});
   CHECK(joined_labels(whole, "a,b").empty());
   Table none = table_of(f, "text,label\nx,a|b\n");
   join_label_columns(none, "label");
-  join_label_columns(none, "c,d");  // rows without labels, to predict
+  join_label_columns(none, "c,d");  // rows without labels, for predict
   CHECK(none.columns() == Words{"text", "label"});
   Table some = table_of(f, "text,toxic,insult\nx,1,0\n");
   expect_error("E_DATA_COLUMN", "no column 'insullt'", [&] { join_label_columns(some, "toxic,insullt"); });

@@ -1,5 +1,5 @@
-// Batches whose samples are of one bucket, as images of one size: every sample occurs once per epoch, orders are
-// functions of seed and epoch, and ranks divide the batches.
+// Batches whose samples are all from one bucket, such as images of one size: every sample occurs once per epoch, orders
+// are functions of seed and epoch, and ranks divide the batches.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <map>
@@ -94,7 +94,7 @@ TEST_CASE("batches of buckets are a function of seed and epoch, and are taken up
   };
   CHECK(at(1, {0, 0}) == at(1, {0, 0}));
   CHECK(at(1, {0, 0}) != at(2, {0, 0}));
-  const Batches whole = at(1, {0, 0}), rest = at(1, {1, 3});  // 14 batches an epoch in 7 windows
+  const Batches whole = at(1, {0, 0}), rest = at(1, {1, 3});  // 14 batches per epoch in 7 accumulation steps
   Sampler s = sampler_of(o, buckets50());
   CHECK(s.windows_per_epoch() == 7);
   CHECK(s.windows_of(2.5) == 18);
@@ -111,7 +111,7 @@ TEST_CASE("ranks share batches of buckets", "[buckets][ranks]") {
   o.every_rank = every_rank;
   std::vector<Sampler> each;
   for (o.rank = 0; o.rank < ranks; ++o.rank) each.push_back(sampler_of(o, buckets50()));
-  // 29, 12, 8 and 1 samples: 4 short batches, of which bucket 3's has a row for one rank.
+  // 29, 12, 8 and 1 samples: 4 short batches, and the batch of bucket 3 has a row for only one rank.
   CHECK(one.batches_per_epoch() == 8);
   REQUIRE(each[0].batches_per_epoch() == (every_rank ? 7 : 8));
   std::multiset<int64_t> seen;
@@ -124,7 +124,7 @@ TEST_CASE("ranks share batches of buckets", "[buckets][ranks]") {
       if (every_rank) CHECK(w.micro.size() == (i < 2 ? 3 : 1));
       for (size_t m = 0; m < w.micro.size(); ++m) {
         found.insert(found.end(), w.micro[m].begin(), w.micro[m].end());
-        for (size_t k = 0; k < w.micro[m].size(); ++k)  // its position in the window
+        for (size_t k = 0; k < w.micro[m].size(); ++k)  // the position of the batch in the accumulation step
           CHECK(all.at(static_cast<size_t>(w.first[m]) + k) == w.micro[m][k]);
       }
       CHECK(w.last_of_epoch == (i == 2));

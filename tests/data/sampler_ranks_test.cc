@@ -8,7 +8,7 @@ using namespace amp;
 
 TEST_CASE("every rank gets rows of every micro-batch where it is asked for") {
   const int64_t samples = GENERATE(8, 20, 22, 23, 24);
-  const int64_t ranks = 3, batch = 4;  // batch: rows of each rank's micro-batch
+  const int64_t ranks = 3, batch = 4;  // batch: number of rows of each rank's micro-batch
   SamplerOptions all;
   all.batch_size = batch * ranks;
   all.order = Order::shuffled;

@@ -92,7 +92,7 @@ TEST_CASE("files of words and tags") {
   CHECK(t[0].words == Strings{"a", "b"});
   CHECK(t[0].tags == Strings{"B-x", "O"});
   CHECK(t[0].line == 3);
-  CHECK(t[1].words == Strings{"c d"});  // between tabs a word may hold a space
+  CHECK(t[1].words == Strings{"c d"});  // in columns separated by tabs, a word may contain a space
   CHECK(t[1].line == 7);
   expect_error("E_DATA_LABEL", "f:2: 'b' is not a word", [] { parse_conll("a\tO\nb\n", "f"); });
   expect_error("E_DATA_EMPTY", "there is no word", [] { parse_conll("\n\n", "f"); });

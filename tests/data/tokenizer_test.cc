@@ -90,7 +90,7 @@ TEST_CASE("vocab.json with merges.txt is the tokenizer that tokenizer.json is", 
   merges.close();
   const auto t = open_tokenizer(folder.path.string());
   const std::string text = "so happy today, isn't it? \xF0\x9F\x98\x81 <mask>";
-  CHECK(t->encode(" " + text).ids == golden("roberta").encode(text).ids);  // that one puts the space there itself
+  CHECK(t->encode(" " + text).ids == golden("roberta").encode(text).ids);  // roberta inserts the space
   CHECK(t->encode_pair(" a", " b").ids == golden("roberta").encode_pair("a", "b").ids);
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("files that would take the stack, the memory or forever are refused", 
   CHECK_THAT(refusal("ids.json", model(R"(, "a": 99999999)") + "}"), ContainsSubstring("has no id"));
   CHECK_THAT(refusal("added.json", model("") + R"(, "added_tokens": [{"id": 99999999, "content": "a"}]})"),
              ContainsSubstring("has the id 99999999"));
-  const std::string long_piece(100'000, 'a');  // field 1 of field 1, both with their lengths as varints
+  const std::string long_piece(100'000, 'a');  // field 1 inside field 1; each length is a varint
   CHECK_THAT(refusal("long.model", std::string("\x0a\xa4\x8d\x06\x0a\xa0\x8d\x06", 8) + long_piece),
              ContainsSubstring("100000 bytes"));
 }

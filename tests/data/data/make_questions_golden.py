@@ -78,7 +78,7 @@ def f1_score(prediction, ground_truth):
     return (2 * precision * recall) / (precision + recall)
 
 
-def jaccard(one, other):  # of sets of words in lower case; 0.5 if both are empty (Tweet Sentiment Extraction)
+def jaccard(one, other):  # of sets of lower-case words; 0.5 if both are empty (Tweet Sentiment Extraction)
     one, other = set(one.lower().split()), set(other.lower().split())
     return len(one & other) / len(one | other) if one or other else 0.5
 

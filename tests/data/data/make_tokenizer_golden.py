@@ -56,7 +56,7 @@ def byte_fallback(texts):
     t.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 1)])
     t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     j = json.loads(t.to_str())
-    j["added_tokens"] = j["added_tokens"][:3]  # bytes are found by the model alone
+    j["added_tokens"] = j["added_tokens"][:3]  # only the model splits bytes
     save(Tokenizer.from_str(json.dumps(j)), "byte_fallback")
 
 

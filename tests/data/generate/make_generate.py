@@ -26,7 +26,8 @@ def written(prompt):
         return model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=40, pad_token_id=end)[0].tolist()
 
 
-# The end-of-text token gets the embedding of a token that is written, somewhat longer: a text ends where that would have come.
+# The end-of-text token gets the embedding of another token, slightly scaled up. Texts then end where that token would
+# be generated.
 often = written(prompts[0])[-1]
 with torch.no_grad():
     model.transformer.wte.weight[end] = 1.05 * model.transformer.wte.weight[often]

@@ -50,7 +50,7 @@ def save(name, nodes, x, weights, y, constants):
 
 
 def single(*dims, scale=1.0):
-    """Numbers that fp32 holds, in float64."""
+    """Returns float64 numbers that fp32 represents exactly."""
     return (scale * torch.randn(*dims)).to(f64)
 
 
@@ -108,7 +108,7 @@ def dorefa():
 
 
 def plain_round():
-    """No quantizer: rounding has no slope, the other path has."""
+    """Not a quantizer: the gradient of rounding is 0, that of the other path is not."""
     x, w = single(6, 5), single(5, 4).requires_grad_()
     m = x @ w
     y = m * torch.round(m)

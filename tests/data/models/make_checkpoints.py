@@ -83,7 +83,8 @@ MODELS = {
 
 
 def draw(model):
-    """Weights of the scale of trained ones: outputs of a layer are of the size of its inputs, attention is not uniform."""
+    """Returns weights as large as trained weights: a layer's outputs are about as large as its inputs, and attention is
+    not uniform."""
     with torch.no_grad():
         for module in model.modules():
             for p in module.parameters(recurse=False):
@@ -122,7 +123,8 @@ def save_golden(folder, batch, outputs):
 
 
 def filled(name, shape):
-    """Weights that a test can make again bit by bit: murmur3's finalizer of place and name, as doubles in [0, 1)."""
+    """Returns weights that a test can compute with the same bits: murmur3's finalizer of position and name, as doubles
+    in [0, 1)."""
     h = np.uint32(2166136261)  # FNV-1a
     for byte in name.encode():
         h = np.uint32((int(h) ^ byte) * 16777619 & 0xFFFFFFFF)
@@ -141,7 +143,8 @@ def filled(name, shape):
 
 
 class Drawn:
-    """Models of `create` that no library has, written in PyTorch: the nets of bench/recipes_torch_jobs.py, and an MLP."""
+    """Models of `create` that no library contains, written in PyTorch: the nets of bench/recipes_torch_jobs.py, and an
+    MLP."""
 
     def __init__(self):
         sys.path.insert(0, str(HERE.parents[2] / "bench"))

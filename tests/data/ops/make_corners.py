@@ -58,7 +58,8 @@ for dims, n in [((3, 0), (0,)), ((0, 4), (4,)), ((2, 0, 3), (3,)), ((2, 3, 0), (
     case(f"layer norm of {list(dims)}", "LayerNormalization", [torch.zeros(dims), torch.ones(n), torch.zeros(n)], {"axis": -len(n)},
          lambda v, s, b, n=n: torch.nn.functional.layer_norm(v, n, s, b))
 
-# Attention over masked keys; rows 1 and 4 see none. Spelled safely: the guard's own gradient is NaN in PyTorch too.
+# Attention over masked keys; rows 1 and 4 have no key that is not masked. The formula avoids NaN, because the gradient
+# of the usual NaN guard is NaN in PyTorch too.
 mask = torch.tensor([[1, 1, 0, 1], [0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]], dtype=torch.bool)
 q, k, v = (torch.randn(s, dtype=torch.float64).requires_grad_() for s in [(5, 3), (3, 4), (4, 2)])
 s = torch.where(mask | ~mask.any(1, keepdim=True), q @ k, torch.tensor(-float("inf"), dtype=torch.float64))

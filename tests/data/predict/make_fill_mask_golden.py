@@ -1,4 +1,5 @@
-"""fill_mask/: a tiny BERT, exported by PyTorch, and what transformers' fill-mask pipeline says of input.csv. Run in this folder."""
+"""Makes fill_mask/: a tiny BERT, exported by PyTorch, and the output of transformers' fill-mask pipeline for input.csv.
+Run in this folder."""
 import csv
 import json
 from pathlib import Path

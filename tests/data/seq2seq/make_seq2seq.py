@@ -45,7 +45,7 @@ def features_of(some):
 
 collate = DataCollatorForSeq2Seq(fast, model=model, pad_to_multiple_of=8, return_tensors="pt")
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-for _ in range(60):  # what it writes ends, and depends on the source
+for _ in range(60):  # so that the generated text ends, and depends on the source text
     optimizer.zero_grad()
     model(**collate(features_of(rows))).loss.backward()
     optimizer.step()

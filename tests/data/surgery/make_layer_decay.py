@@ -44,7 +44,7 @@ def export(model, size, path, dynamo):
             return onnx.load(path)
         torch.onnx.export(model, (x,), path, dynamo=True, opset_version=18, external_data=False, verbose=False, **names)
     file = onnx.load(path)
-    for node in file.graph.node:  # where a node stood in Python
+    for node in file.graph.node:  # the position of a node in the Python source
         for p in list(node.metadata_props):
             if p.key != "pkg.torch.onnx.name_scopes":
                 node.metadata_props.remove(p)

@@ -48,7 +48,7 @@ for q in range(24):
             first = random.randrange(14)
             last = min(13, first + random.randrange(3))
             answers.append({"text": context[offsets[first][0]:offsets[last][1]], "answer_start": offsets[first][0]})
-    if q == 4:  # an answer that normalizing empties is none
+    if q == 4:  # an answer that is empty after normalization counts as no answer
         first = context.split().index("the") if "the" in context.split() else 0
         answers = [{"text": context.split()[first], "answer_start": offsets[first][0]}]
     examples.append({"id": str(q), "context": context, "answers": answers})
@@ -73,7 +73,7 @@ class Example:
         self.qas_id, self.answers = e["id"], e["answers"]
 
 
-class Rows(list):  # what run_qa asks of a dataset
+class Rows(list):  # the part of a dataset's interface that run_qa uses
     def __getitem__(self, key):
         return [r[key] for r in self] if isinstance(key, str) else list.__getitem__(self, key)
 
@@ -89,12 +89,13 @@ def nbest(size, negative, threshold):
 
 out = {"examples": examples, "features": features, "start": [s.tolist() for s in start],
        "end": [e.tolist() for e in end], "longest": 6, "runs": []}
-# All 19 places are among the 20 best starts and ends, so that every span is a candidate; more than 20 spans are truncated.
+# All 19 positions are among the 20 best starts and ends, so every span is a candidate. Of more than 20 spans, the best
+# 20 are kept.
 for size, negative, threshold in ((20, False, 0.0), (20, True, 0.0), (20, True, 1.5), (20, True, -2.0)):
     run = nbest(size, negative, threshold)
     run.update(n_best=size, negative=negative, threshold=threshold)
     if negative:
-        # The best spans whatever the threshold, which squad_evaluate applies itself.
+        # The best spans, without a threshold, because squad_evaluate applies the threshold itself.
         spans = {i: next(p["text"] for p in run["nbest"][i] if p["text"]) for i in run["nbest"]}
         run["scores"] = squad.squad_evaluate([Example(e) for e in examples], spans, run["odds"], threshold)
         empty = {i: "" if run["odds"][i] > threshold else t for i, t in spans.items()}

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""group_metrics.json: logits, labels and groups of 60 samples, and scikit-learn's accuracy and macro F1 of each group."""
+"""Writes group_metrics.json: logits, labels and groups of 60 samples, and scikit-learn's accuracy and macro F1 of each
+group."""
 import json
 import os
 

@@ -89,7 +89,7 @@ def rate(base, step):
 
 
 def run(kind, options, clip, exclude, own, dtype, start, grads):
-    torch.set_default_dtype(dtype)  # the type of NAdam's product of coefficients
+    torch.set_default_dtype(dtype)  # the type in which NAdam stores its product of coefficients
     params = {n: torch.nn.Parameter(t.clone().to(dtype)) for n, t in start.items()}
     decay = options.get("weight_decay", 0.0)
     groups = []

@@ -45,7 +45,7 @@ CASES = {
 
 
 class GivenAdahessian(timm.optim.Adahessian):
-    """Takes its estimates of the diagonal from `given`, where it would draw vectors; the rest is timm's."""
+    """timm's Adahessian, with the estimates of the diagonal from `given` instead of random vectors."""
 
     @torch.no_grad()
     def set_hessian(self):
@@ -98,7 +98,7 @@ def numbers(t):
 
 
 def rate(base, step):
-    """Rises over ten steps, then falls."""
+    """A learning rate that rises for ten steps, then falls."""
     return base * min((step + 1) / 10, 1 - step / 80)
 
 

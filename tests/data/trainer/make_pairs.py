@@ -13,7 +13,7 @@ SCORES = [0.9, 0.4, 0.7, 0.1]
 HARD = ["green", "blue sky", "tree runs", "sky"]
 
 
-def values(n, step, scale):  # of no pattern: a sinusoid would pass for a table of positions
+def values(n, step, scale):  # without a pattern, because a sinusoid would be recognized as a table of positions
     i = torch.arange(1, n + 1)
     return (((i * i * 31 + i * step) % 97).double() / 97 - 0.5).mul(scale).float().double()
 

@@ -18,17 +18,18 @@ from transformers import BertConfig, BertModel
 
 ENTRY = Path(__file__).resolve().parent / "minilm_embed_ts14"
 PAIRS, LENGTH, STEPS, LR, KEPT = 16, 10, 5, 0.01, 64
-HEADS = 4  # which the file does not name: main() compares with it
+HEADS = 4  # the file does not name it; main() compares it
 STEM = "bert."
 
 
 def initializers():
-    """By BertModel's names: the name in the file, the weight as BertModel has it, whether the file has its transpose."""
+    """For each name in BertModel: the name in the file, the weight in BertModel's layout, whether the file has its
+    transpose."""
     graph = onnx.load(ENTRY / "model.onnx").graph
     arrays = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
     found = {n[len(STEM) :]: (n, a, False) for n, a in arrays.items() if n.startswith(STEM)}
     bias_of = {}
-    for n in graph.node:  # MatMul, then Add of the layer's bias
+    for n in graph.node:  # a MatMul, then an Add of the layer's bias
         if n.op_type == "Add":
             for i in n.input:
                 if i.startswith(STEM) and i.endswith(".bias"):

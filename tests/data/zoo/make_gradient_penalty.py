@@ -1,8 +1,8 @@
 """Writes gradient_penalty.safetensors into entries of this folder: the gradients of loss + 10 (n - 1)^2, where n is the norm
 of a row of d(sum of the output) / d(a value of the model). They are computed by torch.autograd.grad(create_graph=True) in
-float64 on the entry's graph (bench/onnx_torch.py). At most 128 elements of every tensor are stored. The metadata have the
-value, both losses, the largest element, and the relative difference of torch's own float32 run. Needs torch, onnxruntime.
-"""
+float64 on the entry's graph (bench/onnx_torch.py). At most 128 elements of every tensor are stored. The metadata have
+the value's name, both losses, the largest element, and the relative difference of torch's float32 run. Needs torch,
+onnxruntime. """
 
 import json
 import sys
@@ -18,7 +18,7 @@ from fidelity import loss_of  # noqa: E402
 from hessian import TwiceGraph  # noqa: E402
 
 KEPT, WEIGHT, TARGET = 128, 10, 1
-# An input of the model, or a value of the graph (of texts, what comes of the embeddings).
+# A model's input, or a value in its graph (for texts, the result of the embeddings).
 ENTRIES = {
     "lenet_relu_dyn18": "input",
     "autoencoder_ts11": "x",
@@ -32,7 +32,7 @@ ENTRIES = {
 
 
 class Penalized(TwiceGraph):
-    """Whose leaf, besides the parameters, may be an input."""
+    """A graph in which an input, too, can be a leaf of torch's autograd."""
 
     def __init__(self, path, batch, trained, value):
         super().__init__(path, batch, trained)
@@ -45,7 +45,7 @@ class Penalized(TwiceGraph):
 
 
 def embedded(graph, rows):
-    """The first value of rows x positions x width that a parameter reaches."""
+    """Returns the first value of shape (rows, positions, width) that depends on a parameter."""
     for n in graph.nodes:
         for o in n.output:
             if o in graph.reached and graph.values[o].ndim == 3 and graph.values[o].shape[0] == rows:

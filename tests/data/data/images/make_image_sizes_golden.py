@@ -20,11 +20,12 @@ def nearest(height, width):
     far = [abs(math.log(width / height) - math.log(w / h)) for h, w in SIZES]
     best = min(far)
     tied = [s for s, f in zip(SIZES, far) if f - best < 1e-12]
-    return max(tied, key=lambda s: s[0] * s[1])  # of one area the first
+    return max(tied, key=lambda s: s[0] * s[1])  # for equal areas the first one
 
 
 def covering(image, height, width):
-    """The smallest of the image's own ratio that is nowhere smaller, by torchvision's truncation."""
+    """Returns the smallest size with the image's aspect ratio that is not smaller in any dimension, rounded as in
+    torchvision."""
     by_width = image.width * height <= image.height * width
     side, shorter = (width, image.width <= image.height) if by_width else (height, image.height <= image.width)
     return (T.Resize(side) if shorter else v2.Resize(None, max_size=side))(image)

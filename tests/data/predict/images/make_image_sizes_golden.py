@@ -13,7 +13,7 @@ from make_images_golden import MEAN, PICTURES, STD, helper, save, value, weight
 from PIL import Image
 
 sys.path.insert(0, PICTURES)
-from make_image_sizes_golden import BOXES, covering  # noqa: E402  (of that folder)
+from make_image_sizes_golden import BOXES, covering  # noqa: E402  (a file of that folder)
 
 SIZES = [(12, 18), (12, 12), (18, 12)]
 

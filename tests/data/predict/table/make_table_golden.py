@@ -37,7 +37,7 @@ def read(name):
     return t
 
 
-class Net(nn.Module):  # as fastai's TabularModel: an embedding a category, beside the numbers
+class Net(nn.Module):  # as fastai's TabularModel: embeddings of the categories, and the numbers
     def __init__(self, sizes, numbers):
         super().__init__()
         self.embeds = nn.ModuleList([nn.Embedding(n, 3) for n in sizes])
@@ -70,7 +70,7 @@ codes = (encoder.transform(new[CATEGORICAL]) + 1).astype(np.int64)
 numbers = np.hstack([scaler.transform(y[:, :4]), y[:, 4:]]).astype(np.float32)
 session = onnxruntime.InferenceSession(here("model.onnx"))
 out = session.run(None, {"x_cat": codes, "x_cont": numbers})[0][:, 0]
-with tempfile.TemporaryDirectory() as folder:  # raw rows through onnxruntime give the same
+with tempfile.TemporaryDirectory() as folder:  # onnxruntime gives the same predictions for raw rows
     subprocess.run([os.path.abspath(sys.argv[1]), "export", here("model.onnx"), "--out", folder + "/raw.onnx", "--export_raw_rows"], check=True)
     raw = onnxruntime.InferenceSession(folder + "/raw.onnx")
     feed = {}
