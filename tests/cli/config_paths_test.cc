@@ -17,7 +17,7 @@ namespace {
 
 void write_file(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
-// Returns the error of the words as text.
+// Returns the error message for a command line.
 std::string missing(std::vector<std::string> words) {
   try {
     cli::require_files_of_config(parse(std::move(words)));
@@ -52,14 +52,14 @@ TEST_CASE("a run.json that is used from another folder: the error says where its
   const std::string train = missing({f / "started/model_of_a_run.onnx", "--config", file});
   CHECK(mentions(train, {"--train: 'rows_of_a_*.csv'", f / "started/rows_of_a_*.csv"}));
   CHECK(missing({f / "started/model_of_a_run.onnx", "--config", file, "--train", "other.csv"}).empty());
-  // The file is beside the configuration file, or in no place at all.
+  // The file is next to the configuration file, or does not exist.
   write_file(f / "elsewhere/rows_beside.csv", "");
   const std::string beside = missing({"m.onnx", "--config", run_json({{"train", "rows_beside.csv,nowhere.csv"}}, "")});
   CHECK(mentions(beside, {"the folder of 'run.json'", f / "elsewhere/rows_beside.csv"}));
   const std::string nowhere = missing({"m.onnx", "--config", run_json({{"train", "nowhere/t.csv"}}, "")});
   CHECK(mentions(nowhere, {"'nowhere/t.csv' does not exist", "relative path"}));
   CHECK_FALSE(mentions(nowhere, {"it exists"}));
-  // The model's value may be the name of an architecture.
+  // The value of `model` may be the name of an architecture.
   CHECK(missing({"--config", run_json({{"model", "tabular"}}, f / "started"), "--train", "t.csv"}).empty());
   CHECK(missing({"m.onnx", "--config", run_json({{"train", f / "started/none.csv"}}, "")}).empty());  // absolute
 }

@@ -62,10 +62,10 @@ TEST_CASE("a masked language model learns from texts, and its file is judged as 
   judged.data.data_format = "lines";
   judged.data.text.vocab = spec.data.text.vocab;
   judged.device.device = "cpu";
-  const Metrics after = evaluate_model(judged);  // loss, columns and shares are in the model's metadata
+  const Metrics after = evaluate_model(judged);  // loss, columns and mixing shares are in the model's metadata
   CHECK(after.loss < 0.5 * before.loss);
   CHECK(after.value("accuracy") > 0.8);
-  CHECK(std::abs(after.loss - report.result.last->loss) < 1e-6 * after.loss);  // only the size of the batches differs
+  CHECK(std::abs(after.loss - report.result.last->loss) < 1e-6 * after.loss);  // only batch sizes differ
   judged.data.language.mlm_probability = 0.5;
   CHECK(evaluate_model(judged).loss != after.loss);
 }

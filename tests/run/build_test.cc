@@ -112,7 +112,7 @@ TEST_CASE("a converted checkpoint goes back as it was") {
       size_t unused = 0;
       for (const NamedTensor& t : before.tensors) {
         INFO(t.name);
-        // CLIP's classifier does not read the last norm's result.
+        // CLIP's classifier does not use the result of the last norm.
         if (folder.filename() == "clip_classifier" && t.name.rfind("vision_model.post_layernorm.", 0) == 0) {
           ++unused;
           continue;
@@ -350,7 +350,7 @@ TEST_CASE("new weights have the deviations of transformers' initialization") {
     INFO(v.name);
     double squares = 0;
     for (const double w : v.data.to_doubles()) squares += w * w;
-    // Projections that are added to the residual stream are divided by the root of their number.
+    // Projections that are added to the residual stream are divided by the square root of their number.
     const double want = v.name.find("c_proj") == std::string::npos ? 0.05 : 0.05 / std::sqrt(2.0 * 8);
     CHECK(std::sqrt(squares / static_cast<double>(v.data.numel())) == Catch::Approx(want).epsilon(0.06));
   }

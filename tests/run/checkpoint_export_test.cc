@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Three steps of the small BERT of tests/data/models with a tokenizer file next to it, on its golden batch.
+// Trains the small BERT of tests/data/models for three steps on its golden batch. A tokenizer file is next to the
+// model.
 void train_classifier(const TempDir& f) {
   fs::create_directory(f / "start");
   convert_checkpoint({.model = test::test_data("models/bert_classifier")}, f / "start/model.onnx");

@@ -1,5 +1,5 @@
-// Checkpoints whose checksums are right and whose numbers are not: every member of the state and every tensor is
-// damaged in turn. A resumed run must refuse them with the member's name, before it changes anything.
+// Tests checkpoints with correct checksums and wrong numbers: every member of the state and every tensor is damaged in
+// turn. A resumed run must refuse them with the member's name, before it changes anything.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <cstring>
@@ -34,7 +34,7 @@ class Saved {
  public:
   Saved() : before_(trained()) {}
 
-  // Resumes with this state or these tensors; returns the error.
+  // Resumes from a checkpoint with this state or these tensors; returns the error.
   Error refused(const Checkpoint& damaged) {
     save_checkpoint(checkpoints(), damaged, {0, -1, nullptr});
     RunSpec spec = spec_of(f_, kSteps + 1);

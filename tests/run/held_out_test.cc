@@ -1,5 +1,5 @@
-// Held-out rows: they are not augmented, and nothing is fitted on them. Rows that are not trained on are changed, and
-// what training fits must stay the same.
+// Tests that held-out rows are not augmented, and that nothing is fitted on them. The test changes held-out rows; all
+// fitted values must stay the same.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <cstring>
@@ -90,7 +90,7 @@ RunSpec table_run(const TempDir& f, const std::vector<std::string>& rows) {
 
 std::unique_ptr<PreparedRun> prepared(const RunSpec& spec) { return prepare(spec, {}, Mode::estimate); }
 
-// The rows of the table that the run trains on.
+// Returns the rows of the table on which the run trains.
 std::set<int64_t> trained_rows(const PreparedRun& run) {
   const Dataset& train = *run.data.train;
   const Ints rows = train.batch(all_of(train)).samples;
@@ -169,6 +169,6 @@ TEST_CASE("balanced class weights count the rows that are trained on", "[held_ou
   for (const int64_t c : {0, 1}) {
     const auto of_class = static_cast<double>(std::count(labels.begin(), labels.end(), c));
     CHECK(weights[static_cast<size_t>(c)] == Catch::Approx(n / (2 * of_class)));
-    CHECK(std::abs(weights[static_cast<size_t>(c)] - 17.0 / (c ? 14 : 20)) > 0.01);  // the weights of all rows
+    CHECK(std::abs(weights[static_cast<size_t>(c)] - 17.0 / (c ? 14 : 20)) > 0.01);  // the weights for all rows
   }
 }

@@ -56,7 +56,7 @@ RunSpec texts(const TempDir& f, const std::string& run) {
 
 TrainReport trained(const RunSpec& spec) { return train(*prepare(spec)); }
 
-// The learning rates of metrics.jsonl, in multiples of spec.lr.
+// Returns the learning rates in metrics.jsonl, in multiples of spec.lr.
 std::vector<double> rates(const RunSpec& spec) {
   std::vector<double> out;
   std::ifstream in(spec.output.output_dir + "/metrics.jsonl");

@@ -37,7 +37,7 @@ std::string write_run(const TempDir& f, const std::string& name, int steps, cons
                    .dump()
             << '\n';
   }
-  metrics << "{\"step\":";  // cut off by a kill
+  metrics << "{\"step\":";  // cut off when the run was killed
   std::ofstream(folder + "/run.json") << run;
   std::ofstream(folder + "/eval.jsonl") << "{\"step\":5,\"loss\":0.5,\"accuracy\":0.75}\n";
   return folder;
@@ -78,7 +78,7 @@ TEST_CASE("no text of a run's data leaves its place in the page, and no script b
     for (size_t at = 0; (at = page.find(part, at)) != std::string::npos; ++at) ++n;
     return n;
   };
-  CHECK(count("<script") == 2);  // one for the data and one for the page's code
+  CHECK(count("<script") == 2);  // one script element for the data and one for the page's code
   CHECK(count("</script") == 2);
   CHECK(count("<!--") == 0);
   CHECK(data_of(page)["runs"][0]["samples"]["worst"][0]["text"][0][1] == "<!-- <script>");
@@ -120,7 +120,7 @@ TEST_CASE("a page stays small, however much a run wrote") {
     std::ofstream evals(folder + "/eval.jsonl");
     for (int i = 0; i < 5000; ++i) evals << "{\"step\":" << i << ",\"loss\":1,\"accuracy\":0.5}\n";
     std::ofstream samples(folder + "/" + kSamplesFile);
-    samples << "{\"worst\":\"" << std::string(5 << 20, 'x') << "\"}";  // a file that no run writes
+    samples << "{\"worst\":\"" << std::string(5 << 20, 'x') << "\"}";  // the content of a file that no run writes
   }
   const std::string page = report_page({folder});
   CHECK(page.size() < 1000000);
@@ -191,7 +191,7 @@ TEST_CASE("runs are compared as a table: settings that differ, time and memory, 
         "run      dtype  computes in           time     peak memory  skipped steps  miou before     miou   dice\n"
         "fp32   float32      float32         20.0 s         200 MiB              3         0.25  0.75123*     -\n"
         "bf16  bfloat16     bfloat16  12.3 s (0.62)  150 MiB (0.75)              3         0.25     0.75      -\n");
-  // a run that was stopped, or of an older version
+  // a run that was stopped, or that an older version wrote
   CHECK(report_table({write_run(f, "old", 2, json::object())}).find("-") != std::string::npos);
 }
 

@@ -136,7 +136,7 @@ TEST_CASE("a live report is read-only, and nothing but the report") {
     CHECK(status(answer) == 404);
     CHECK(answer.find("secret\n") == std::string::npos);
   }
-  // a log that is a link is not followed
+  // a log that is a symbolic link is not read
   std::filesystem::create_symlink(s.f / "secret.txt", s.f / "eval.jsonl");
   CHECK(body(get(*s.server, "/eval.jsonl")).empty());
 }
@@ -147,14 +147,14 @@ TEST_CASE("a live report answers to this machine's names alone") {
   for (const std::string host : {"localhost", "127.0.0.1", "[::1]"}) {
     CHECK(status(get(*s.server, "/", host)) == 200);
     CHECK(status(get(*s.server, "/", host + ":" + port)) == 200);
-    CHECK(status(get(*s.server, "/", host + ":8080")) == 200);  // as a request through an SSH tunnel
+    CHECK(status(get(*s.server, "/", host + ":8080")) == 200);  // such as a request through an SSH tunnel
   }
   for (const std::string host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80",
                                  "evil.example:127", "", "localhost:80:80"}) {
     CAPTURE(host);
     CHECK(status(get(*s.server, "/report.json", host)) == 403);
   }
-  CHECK(status(ask(*s.server, "GET / HTTP/1.0\r\n\r\n")) == 403);  // no name at all
+  CHECK(status(ask(*s.server, "GET / HTTP/1.0\r\n\r\n")) == 403);  // a request without a host name
   // the server listens on the loopback address only
   CHECK_FALSE(Client(s.server->port(), "127.0.0.2").connected());
 }
@@ -185,7 +185,7 @@ TEST_CASE("more clients than a live report has room for are turned away, and the
   std::vector<std::unique_ptr<Client>> idle;
   for (int i = 0; i < 40; ++i) idle.push_back(std::make_unique<Client>(s.server->port()));
   idle.clear();
-  for (int tries = 0; tries < 100; ++tries) {  // until closed connections are noticed
+  for (int tries = 0; tries < 100; ++tries) {  // waits until the server notices closed connections
     if (status(get(*s.server, "/")) == 200) return;
     ::usleep(100000);
   }

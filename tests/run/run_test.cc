@@ -107,7 +107,7 @@ TEST_CASE("a run that was stopped is exported as one that ended there", "[export
   spec = lenet(f, "run");
   spec.schedule.max_steps = 4;
   trained(spec);
-  // Makes the folder as it was during the run; every step is an epoch here.
+  // Restores the folder to a state that it had during the run; every step is an epoch here.
   for (const char* step : {"3", "4"}) fs::remove_all(f / "run/checkpoints/checkpoint-" + step);
   for (const char* name : {"model.onnx", "run.json"}) fs::remove(f / "run" + "/" + name);
   fs::remove(spec.data.train);

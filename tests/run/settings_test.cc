@@ -1,4 +1,4 @@
-// The table of settings: one row for every member of RunSpec, and every source of values is validated by it.
+// The table of settings: every member of RunSpec has one row, and values of every source are validated by that row.
 #include "run/settings/settings.h"
 
 #include <catch2/catch_all.hpp>

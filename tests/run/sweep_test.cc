@@ -72,7 +72,7 @@ TEST_CASE("random trials are distinct, within their ranges, and only appended by
     logs += std::log10(lr) / 400;
     sizes.insert(t.values[1].second[0]);
   }
-  CHECK(std::abs(logs + 4) < 0.25);  // the mean of 400 uniform draws of width 4: 4 standard deviations
+  CHECK(std::abs(logs + 4) < 0.25);  // tolerance: 4 standard deviations of the mean of 400 uniform draws of width 4
   CHECK(sizes == std::set<std::string>{"4", "5", "6", "7", "8", "9"});
   CHECK(sweep_trials(space_of(sweep_json("lr=1,2;batch_size=3,4")), 100, 1).size() == 4);
 }
@@ -102,7 +102,7 @@ TEST_CASE("the median rule ends runs that are worse than the median of three oth
   CHECK(bad({{10, NAN}}, false));
   CHECK_FALSE(bad({{5, 0}}, false));              // no other run was evaluated at this step
   CHECK_FALSE(bad({{10, 0.5}, {20, 0}}, false));  // the best value so far counts
-  CHECK(bad({{10, 0.4}, {20, 0.4}}, false));      // NaN is the worst: the median is 0.5
+  CHECK(bad({{10, 0.4}, {20, 0.4}}, false));      // a NaN counts as the worst value, so the median is 0.5
   CHECK_FALSE(pruned(Pruning::none, {{10, 0}}, 0, others, false));
 }
 

@@ -15,7 +15,7 @@
 using namespace amp;
 namespace fs = std::filesystem;
 
-// Run only by the test below.
+// A test case that only the test below starts.
 TEST_CASE("a small training", "[.limited]") {
   const std::string entry = test::test_data("zoo/lenet_relu_dyn18");
   const test::TempDir folder;

@@ -1,4 +1,4 @@
-// --check_data on files with mistakes, and the settings that select samples.
+// Tests --check_data on files with mistakes, and the settings that select samples.
 #include <catch2/catch_all.hpp>
 
 #include "tests/importer/models.h"

@@ -85,7 +85,7 @@ TEST_CASE("run.json of a resumed run equals the uninterrupted one's", "[crash]")
   const json whole = facts_of(f / "whole");
   CHECK(whole["initial_metrics"].contains("confusion_matrix"));
   CHECK(whole["metrics_as_trained"].contains("per_class"));
-  // Stopped after one step; killed after the last save, before the export.
+  // A run that is stopped after one step, and a run that is killed after the last save, before the export.
   std::vector<std::string> stopped = saves, resumed = saves;
   stopped.insert(stopped.end(), {"--max_minutes", "1e-6"});
   resumed.insert(resumed.end(), {"--resume", "auto"});
@@ -123,7 +123,7 @@ TEST_CASE("a run that ends has no more checkpoints than asked for", "[crash]") {
   CHECK(list_checkpoints(f / "run/checkpoints").size() == 3);
   must_run(classify(f, f / "run", {"--save_steps", "2", "--save_total_limit", "1", "--resume", "auto"}));
   const std::vector<int64_t> left = list_checkpoints(f / "run/checkpoints");
-  CHECK(left.size() <= 2);  // the last one and the best one
+  CHECK(left.size() <= 2);  // the last checkpoint and the best one
   CHECK(left.back() == 6);
 }
 
@@ -223,7 +223,8 @@ TEST_CASE("a run of a lower layer of overlayfs is replaced", "[crash]") {
   const TempDir f;
   const std::string dir = f / "run";
   must_run(classify(f, dir, {"--save_steps", "3"}));
-  // Folders of the lower layer cannot be renamed: those of the old run, and a new run's that a snapshot holds.
+  // Folders of the lower layer of an overlay cannot be renamed: those of the old run, and those of a new run that a
+  // snapshot contains.
   {
     OutputFolder run({dir, "none", true, {}});
     run.begin();

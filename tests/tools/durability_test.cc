@@ -45,7 +45,8 @@ class PowerCut {
     return kPass;
   }
 
-  // Returns what exists and could still be lost. The name of a lock's holder may be.
+  // Returns the existing files and folders that could still be lost. The file with the name of a lock's holder may be
+  // lost.
   Names left() const {
     Names out;
     for (const std::string& path : volatile_) {
@@ -73,7 +74,7 @@ class PowerCut {
 
   void renamed(const std::string& from, const std::string& to) {
     if (!below(from) || stdfs::path(from).filename().string().starts_with(".probe-")) return;  // removed at once
-    const bool repeated = from == from_ && to == to_;  // rename() failed, and renameat2() follows
+    const bool repeated = from == from_ && to == to_;  // rename() failed; a call of renameat2() follows
     from_ = from;
     to_ = to;
     for (const std::string& path : volatile_) {
@@ -141,7 +142,7 @@ TEST_CASE("a save syncs its files, its folder and the folder above, in this orde
   CHECK(fresh.synced == first);
   CHECK(fresh.left().empty());
   CHECK(fresh.too_early.empty());
-  // A second checkpoint of the same step: after the exchange, the old one is removed.
+  // A second checkpoint of the same step is saved. After the exchange, the old checkpoint is removed.
   const PowerCut replaced = traced(f, [&] { save(dir, 1); });
   CHECK(replaced.synced == Names{"state.safetensors", "manifest.json", aside(1), "checkpoints", "checkpoints"});
   CHECK(replaced.too_early.empty());

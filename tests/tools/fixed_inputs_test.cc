@@ -84,7 +84,7 @@ TEST_CASE("an input of one value for the whole file decides an If, a Loop, TopK,
     if (said.error) FAIL(said.id << ": " << said.fact);
     CHECK_THAT(said.err, ContainsSubstring("input 'k' is") && ContainsSubstring("bound as a constant"));
     const json run = json::parse(bytes_of(f / "run/run.json"));
-    CHECK(run["final_metrics"]["samples"] == kRows);  // batches of 8, not one of all rows
+    CHECK(run["final_metrics"]["samples"] == kRows);  // batches of 8 rows, not one batch of all rows
     const Said eval = must_run({"eval", f / "run/model.onnx", "--val", f / "d.safetensors", "--loss",
                                 "cross_entropy,output=y", "--device", "cpu"});
     CHECK(std::abs(json::parse(eval.out)["loss"].get<double>() - run["final_metrics"]["loss"].get<double>()) < 1e-6);
@@ -92,7 +92,7 @@ TEST_CASE("an input of one value for the whole file decides an If, a Loop, TopK,
     const Said predicted =
         must_run({"predict", f / "run/model.onnx", "--inputs", f / "d.safetensors", "--out", f / "p.npz"});
     CHECK_THAT(predicted.err, ContainsSubstring("input 'k' is"));
-    CHECK_THAT(predicted.err, !ContainsSubstring("input 'x' is"));  // the data that the operator works on
+    CHECK_THAT(predicted.err, !ContainsSubstring("input 'x' is"));  // the operator's data input
     CHECK(read_npz(f / "p.npz").at(0).tensor.dims() == Dims{kRows, 2});
   }
 }
@@ -111,13 +111,13 @@ TEST_CASE("a value for each row is bound where all rows have it, and refused whe
     return value(weights.graph, name).data.to_doubles() != value(before.graph, name).data.to_doubles();
   };
   CHECK(changed("w"));
-  CHECK_FALSE(changed("v"));  // the branch that is not taken
+  CHECK_FALSE(changed("v"));  // in the branch that is not taken
   std::vector<int64_t> mixed = times(kRows, 2);
   mixed[5] = 3;
   const Said several = trained(f, model, HostTensor::of<int64_t>({kRows}, mixed));
   CHECK(several.id == "E_DYNAMIC");
   CHECK_THAT(several.err, ContainsSubstring("input 'k' has several values"));
-  // An input without rows for which the file has a value per row.
+  // Gives one value per row in the file for an input that has no rows in the model.
   const std::string scalar =
       with_input("int64",
                  "c = Equal (k, turns) y = If (c) <then_branch = t () => (float[N,2] a) { a = MatMul (x, w) }, "

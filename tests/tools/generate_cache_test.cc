@@ -75,7 +75,7 @@ TEST_CASE("tokens with a cache equal those of whole texts", "[llm]") {
 TEST_CASE("a graph whose attention sees unused positions of a cache computes whole texts", "[llm]") {
   const TempDir f;
   const std::string model = copied(f, "optimum-llama");
-  // The mask is only ones, whatever is fed. Whole texts are causal, so their padding is not seen.
+  // The mask consists of ones, whatever the input is. Whole texts use causal attention, so no token attends to padding.
   change(model, [](onnx::GraphProto& g) {
     for (auto& n : *g.mutable_node()) {
       for (auto& x : *n.mutable_input()) {
@@ -119,7 +119,7 @@ TEST_CASE("a chat prompt is written by the folder's template, and the folder's e
   CHECK(chat["answer"].get<std::string>().size() < chat["text"].get<std::string>().size());
   CHECK(must_run({"generate", model, "--chat", "--prompt", message, "--max_new_tokens", "8"}).out ==
         chat["answer"].get<std::string>() + "\n");
-  // The third new token becomes an end-of-text token, in either file.
+  // Makes the third new token an end-of-text token, in one of the two files.
   REQUIRE(chat["new_tokens"] == 8);
   const json third = chat["ids"][chat["ids"].size() - 6];
   json genai = json::parse(bytes_of(model + "/genai_config.json"));
@@ -158,7 +158,7 @@ TEST_CASE("a run answers its sample prompts at each evaluation", "[llm]") {
   std::vector<int> steps;
   for (const json& e : answers["evaluations"]) steps.push_back(e["step"]);
   CHECK(steps == std::vector<int>{0, 1, 2, 3, 4});
-  // The answers at the end are those of the exported model.
+  // The last answers of the training run equal those of the exported model.
   const json& last = answers["evaluations"].back()["answers"];
   const auto answer = [&](const std::vector<std::string>& words) {
     return generated(f / "run", words).texts[0]["answer"];

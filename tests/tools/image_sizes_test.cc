@@ -77,7 +77,7 @@ TEST_CASE("predictions at several sizes are onnxruntime's after torchvision's pr
   std::string before;
   for (const json& row : rows) {
     const std::string path = row.at("path");
-    CHECK(before < path);  // rows are in the order of the folder
+    CHECK(before < path);  // rows are in the order of the folder's files
     before = path;
     const json& p = want.at(static_cast<size_t>(std::stoi(fs::path(path).stem().string()))).at("probabilities");
     INFO(row.dump());
@@ -85,7 +85,7 @@ TEST_CASE("predictions at several sizes are onnxruntime's after torchvision's pr
       CHECK(row.at("probabilities").at(c ? "odd" : "even").get<double>() ==
             Catch::Approx(p[c].get<double>()).margin(2e-6));
   }
-  // Another choice, here a single size, overrides the record.
+  // Another value of the setting, here a single size, overrides the recorded one.
   must_run({"predict", made("sizes.onnx"), "--inputs", f / "parts", "--out", f / "q.jsonl", "--device", "cpu",
             "--image_sizes", "12x12", "--quiet"});
   CHECK(json_lines(f / "q.jsonl").at(0).at("probability") != rows.at(0).at("probability"));

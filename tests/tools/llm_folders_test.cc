@@ -90,7 +90,7 @@ TEST_CASE("folders of decoders have PyTorch's losses and gradients", "[llm]") {
     ++compared;
   }
   CHECK(compared == gradients);
-  // Integers and their scales do not train.
+  // Integers and their scales are not trained.
   CHECK(std::none_of(ours.begin(), ours.end(), [](const NamedTensor& t) {
     return t.name.find("_scale") != std::string::npos || t.name.find("_Q4") != std::string::npos;
   }));
@@ -275,7 +275,7 @@ TEST_CASE("cache_position counts the positions of a whole sequence", "[llm]") {
     return loss_in(s);
   };
   CHECK(loss(folder, "without.safetensors") == loss(kFolders + "optimum-llama", "batch.safetensors"));
-  // Generation computes whole texts, with the tokens of the original.
+  // Generation processes whole texts, and gives the tokens of the original model.
   for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
     fs::copy(kFolders + "llama-int4/" + file, folder + "/" + file);
   const Said said = must_run({"generate", folder, "--prompt", "This", "--max_new_tokens", "9"});
@@ -283,7 +283,7 @@ TEST_CASE("cache_position counts the positions of a whole sequence", "[llm]") {
   CHECK(said.out == must_run({"generate", kFolders + "optimum-llama", "--tokenizer", kFolders + "llama-int4",
                               "--prompt", "This", "--max_new_tokens", "9"})
                         .out);
-  // The exported file has the input.
+  // The exported file still has the input.
   must_run({"train", folder, "--train", f / "without.safetensors", "--loss", "causal_lm", "--max_steps", "1",
             "--output_dir", f / "run", "--threads", "1"});
   onnx::ModelProto m;
@@ -357,7 +357,7 @@ TEST_CASE("left padding causes a warning if attention reads only lengths", "[llm
   const auto [folder, warned] = GENERATE(std::pair("llama-int4", true), std::pair("optimum-llama", false));
   INFO(folder);
   const TempDir f;
-  for (const size_t hidden : {0u, 3u}) {  // the column of row 1 that the mask hides
+  for (const size_t hidden : {0u, 3u}) {  // the mask hides this column of row 1
     std::vector<int64_t> mask(8, 1);
     mask[4 + hidden] = 0;
     write_tensor_file(f / "batch.safetensors",

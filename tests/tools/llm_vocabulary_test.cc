@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::string kFolders = "tests/data/llm/";
-constexpr int kRows = 320;  // of the table of all folders in tests/data/llm/
+constexpr int kRows = 320;  // rows of the table of every folder in tests/data/llm/
 
 // Copies a folder, with the tokenizer of llama-int4 and tokens added to it: `size` ids in all.
 std::string with_tokens(const TempDir& f, const std::string& folder, int size) {
@@ -40,7 +40,7 @@ std::string with_tokens(const TempDir& f, const std::string& folder, int size) {
 }  // namespace
 
 TEST_CASE("a vocabulary larger than a decoder's table is refused before the run", "[llm]") {
-  // The table is packed and reshaped from the head's weight, stored apart, transposed from the head's weight.
+  // The table is a reshaped copy of the head's packed weight, a separate tensor, or the transposed weight of the head.
   const std::string folder = GENERATE("llama-int4", "llama-int4-qdq", "qwen3-fp32", "optimum-llama");
   INFO(folder);
   const TempDir f;

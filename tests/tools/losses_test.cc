@@ -229,7 +229,7 @@ TEST_CASE("tasks choose loss and metrics, and gates know them") {
 
 TEST_CASE("class weights by name and balanced train as the same numbers do") {
   const TempDir f;
-  const std::string data = write_data(f);  // 16 labels i * 7 % 3: 6, 5, 5 of each class
+  const std::string data = write_data(f);  // 16 labels i * 7 % 3: 6 of class 0, and 5 each of classes 1 and 2
   const std::string model = write_model(f, "m.onnx", "float[B,3] y", "y = MatMul(x, w)");
   const auto loss = [&](const std::string& weights) {
     run(training(f, model, data, {"--loss", "ce,class_weights=" + weights, "--labels", "a,b,c", "--lr", "0"}));

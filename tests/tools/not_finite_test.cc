@@ -1,4 +1,4 @@
-// A run with non-finite losses or metrics ends with exit 0 and a warning, on the console and in its records.
+// Tests that a run with non-finite losses or metrics ends with exit 0 and a warning, on the console and in its records.
 #include <catch2/catch_all.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -48,7 +48,7 @@ std::vector<Json> ordered_lines(const std::string& path) {
 
 Json golden(const std::string& task) { return Json::parse(bytes_of(test_data("predict/" + task + "/golden.json"))); }
 
-// Equal, or numbers that differ by the fp32 rounding of another order of operations for values around 1.
+// True if the results are equal, or if numbers around 1 differ by the fp32 rounding of another order of operations.
 bool same(const Json& got, const Json& want) {
   if (want.is_number_float() && got.is_number())
     return std::abs(got.get<double>() - want.get<double>()) <= 2e-5 * std::max(1.0, std::abs(want.get<double>()));

@@ -1,5 +1,5 @@
-// The reference model of dpo without `--teacher`: training equals that with the base as the teacher, with every kind of
-// adapter, dropout, packed weights, a second stage, and without adapters.
+// The reference model of dpo without `--teacher`: training equals training with the base model as the teacher, with
+// every kind of adapter, dropout, packed weights, a second stage, and without adapters.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <filesystem>
@@ -94,7 +94,7 @@ TEST_CASE("dpo with adapters takes the model without them as its reference", "[p
   CHECK_THAT(own.said, ContainsSubstring("reference: this model without adapters"));
   CHECK(own.said.find("teacher: ") == std::string::npos);
   check_same(own, given);
-  // Adapters start at 0, or hold what was taken from the weights.
+  // Adapters start at 0, or contain a part that was subtracted from the weights.
   CHECK(std::abs(own.losses.front() - std::log(2.0)) < 1e-5);
   CHECK(own.last["margin"].get<double>() > 0);
 }
@@ -177,7 +177,7 @@ TEST_CASE("the memory estimate includes the reference", "[preference]") {
     return std::pair{number(m[1]), number(m[2])};
   };
   const auto dpo = bytes("dpo"), orpo = bytes("orpo");
-  CHECK(dpo.first == 2 * orpo.first);  // all weights train, so the reference needs a copy of them
+  CHECK(dpo.first == 2 * orpo.first);  // all weights are trained, so the reference needs a copy
   CHECK(dpo.second == orpo.second);
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("the worst errors of a run of texts are rows that its model predicts w
     const auto row = wrong.find(s["text"][0][1].get<std::string>() + "|" + s["label"].get<std::string>());
     REQUIRE(row != wrong.end());
     CHECK((*row->second)["predicted_label"] == s["predicted"]);
-    // the arithmetic is the same, but batches have other rows
+    // tolerance: the same arithmetic, but batches of other rows
     CHECK(s["probability"].get<double>() == Catch::Approx((*row->second)["probability"].get<double>()).margin(1e-5));
     CHECK(s["error"].get<double>() ==
           Catch::Approx(-std::log((*row->second)["probabilities"][s["label"].get<std::string>()].get<double>()))
@@ -122,7 +122,7 @@ TEST_CASE("the worst texts of a language model are those that predict tells the 
   for (size_t i = 0; i < worst.size(); ++i) {
     CAPTURE(worst[i].dump(), rows[i].dump());
     CHECK(worst[i]["error"].get<double>() == Catch::Approx(rows[i]["loss"].get<double>()).margin(1e-4));
-    const std::string text = worst[i]["text"]["text"];  // truncated to the tokens that the model reads
+    const std::string text = worst[i]["text"]["text"];  // the text is truncated to the tokens that the model reads
     REQUIRE(text.size() > 20);
     CHECK(std::any_of(rows.begin(), rows.end(), [&](const json& row) {
       return row["text"].get<std::string>().starts_with(text) &&
@@ -224,7 +224,7 @@ TEST_CASE("overlays of masks are pictures, and their errors are the metrics'") {
       CHECK(s[picture].get<std::string>().starts_with("data:image/png;base64,iVBORw0KGgo"));
   }
   CHECK(wrong == Catch::Approx(1 - run["final_metrics"]["accuracy"].get<double>()).margin(1e-9));
-  CHECK(samples["worst"].empty());  // all samples are in "always" already
+  CHECK(samples["worst"].empty());  // all samples are already in "always"
   CHECK(std::filesystem::file_size(f / "run/samples.json") < 3000000);
 }
 

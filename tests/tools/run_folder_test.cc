@@ -69,7 +69,8 @@ TEST_CASE("--overwrite: the old run is whole until the new one is complete", "[f
   must_run(lenet(dir, {"--max_steps", "2"}));
   auto before = contents(dir);
   CHECK(before.count("model.onnx") == 1);
-  // Three failures: a fault found while the data are read, one that ends the run later, and a full disk.
+  // Tests three failures: a fault that is found while the data are read, a fault that ends the run later, and a full
+  // disk.
   CHECK(error_of([&] { must_run(lenet(dir, {"--overwrite", "--val", f / "no.safetensors"})); }).exit() == Exit::data);
   CHECK(contents(dir) == before);
   CHECK(error_of([&] {
@@ -124,8 +125,8 @@ TEST_CASE("an input in the run's folder is never replaced", "[folder]") {
     CHECK(e.id() == "E_OUTPUT_INPUT");
     CHECK_THAT(e.fact(), ContainsSubstring("--model") && ContainsSubstring("mine/model.onnx"));
   }
-  // The file is not this run's input and no run is known to have written it. --overwrite and --resume do not permit it
-  // either.
+  // The file is not an input of this run, and no record shows that a run wrote it. --overwrite and --resume do not
+  // permit it either.
   for (const OutputRequest& r : {OutputRequest{dir, "none", false, {}}, OutputRequest{dir, "none", true, {}},
                                  OutputRequest{dir, "auto", false, {}}}) {
     const Error e = refused(r);
@@ -213,7 +214,7 @@ TEST_CASE("a move takes a checkpoint that does not verify, and never keeps the r
   const std::string dir = f / "run", aside = dir + "/.new-run", name = "checkpoints/checkpoint-2";
   fake_run(dir, "old", 2);
   fake_run(f / "other", "new", 2);
-  write_bytes(f / "other/checkpoints/checkpoint-2/state.safetensors", "new");  // not the bytes of the manifest
+  write_bytes(f / "other/checkpoints/checkpoint-2/state.safetensors", "new");  // other bytes than the manifest lists
   stdfs::copy(f / "other", aside, stdfs::copy_options::recursive);
   stdfs::remove(aside + "/.lock");
   write_bytes(aside + "/.move.json", json{{"move", {name}}, {"remove", json::array()}}.dump());
@@ -246,7 +247,7 @@ TEST_CASE("a replacing run that was stopped goes on aside, and takes the place a
   }
   CHECK(bytes_of(dir + "/model.onnx") == "new");
   CHECK(list_checkpoints(dir + "/checkpoints") == std::vector<int64_t>{3});
-  CHECK_FALSE(stdfs::exists(dir + "/metrics.jsonl"));  // the new run wrote none
+  CHECK_FALSE(stdfs::exists(dir + "/metrics.jsonl"));  // the new run did not write this file
   CHECK_FALSE(stdfs::exists(dir + "/.new-run"));
 }
 
@@ -287,7 +288,7 @@ TEST_CASE("a run of a version that kept no record goes on; its model is not vouc
   must_run(lenet(dir, {"--max_steps", "2"}));
   stdfs::remove(dir + "/.run-files.json");
   CHECK(refused({dir, "auto", false, {}}).id() == "E_OUTPUT_FOREIGN");
-  stdfs::remove(dir + "/model.onnx");  // as if it had been killed
+  stdfs::remove(dir + "/model.onnx");  // as if the run had been killed
   must_run(lenet(dir, {"--max_steps", "2", "--resume", "auto"}));
   CHECK(stdfs::exists(dir + "/model.onnx"));
 }
@@ -328,7 +329,7 @@ TEST_CASE("a file size limit: exit 7, checkpoints whole, nothing left behind", "
   struct rlimit was;
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &was) == 0);
   auto* const former = std::signal(SIGXFSZ, SIG_IGN);  // as ImmediateStop does
-  const rlimit small{100000, was.rlim_max};            // below the model's 257,410 bytes
+  const rlimit small{100000, was.rlim_max};            // a limit below the model's 257,410 bytes
   std::vector<Error> errors;
   ::setrlimit(RLIMIT_FSIZE, &small);
   for (const auto& words : {std::vector<std::string>{"export", dir, "--out", f / "x.onnx"},

@@ -11,7 +11,7 @@ using namespace amp::test;
 
 namespace {
 
-// Logits are learned per token: the mean over tokens of their rows in a table.
+// The logits of a text are the mean of its tokens' rows in a trained table.
 std::string classifier(const TempDir& f) {
   std::string zeros = "0";
   for (int i = 1; i < 24; ++i) zeros += ",0";
@@ -23,7 +23,7 @@ std::string classifier(const TempDir& f) {
                              "Mul(x, m) logits = ReduceSum(y, one) }"));
 }
 
-// 36 texts of class "no", 4 of class "yes", of 1 to 6 words: 3 to 8 tokens.
+// 36 texts of class "no" and 4 of class "yes". Each has 1 to 6 words, which are 3 to 8 tokens.
 void write_texts(const TempDir& f) {
   write_bytes(f / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nred\ngreen\nblue\ncar\ntree\nsky\nruns\n");
   std::string rows = "text,label,score\n";

@@ -28,7 +28,7 @@ std::string classifier(const TempDir& f) {
                              "Mul(x, m) logits = ReduceSum(y, one) }"));
 }
 
-// Row i of 40 texts. format: "csv" or "jsonl".
+// Returns row i of 40 texts. format: "csv" or "jsonl".
 std::string row(int i, const std::string& format) {
   std::string text = "red";
   for (int k = 0; k < i * 5 % 6; ++k) text += k % 2 ? " car" : " sky";
@@ -37,7 +37,7 @@ std::string row(int i, const std::string& format) {
   return R"({"text": ")" + text + R"(", "label": ")" + label + "\"}\n";
 }
 
-// Writes clean.FORMAT and bad.FORMAT, which also has the bad rows, every fourth row one.
+// Writes clean.FORMAT and bad.FORMAT. In bad.FORMAT, every fourth row is an additional bad row.
 void write_files(const TempDir& f, const std::string& format, const Words& bad) {
   const std::string header = format == "csv" ? "text,label\n" : "";
   std::string clean = header, dirty = header;
@@ -76,7 +76,7 @@ TEST_CASE("a run that skips bad rows equals the run without them", "[skip]") {
     CHECK(run_of(f / "bad").at("final_metrics") == run_of(f / "clean").at("final_metrics"));
     CHECK_THAT(said.err, ContainsSubstring(n + " of " + std::to_string(40 + bad.size()) + " rows are skipped"));
     const json skipped = run_of(f / "bad").at("skipped_rows");
-    REQUIRE(skipped.size() == 2 * bad.size());  // of --train and of --val
+    REQUIRE(skipped.size() == 2 * bad.size());  // bad rows of --train and of --val
     std::set<int64_t> lines;
     std::string all;
     for (size_t i = 0; i < bad.size(); ++i) {
@@ -89,7 +89,7 @@ TEST_CASE("a run that skips bad rows equals the run without them", "[skip]") {
     CHECK(lines == want);
     for (const std::string& reason : reasons) CHECK_THAT(all, ContainsSubstring(reason));
     CHECK_FALSE(run_of(f / "clean").contains("skipped_rows"));
-    // One more than allowed is the error of the row.
+    // One bad row more than the limit is an error, which is that of the row.
     const std::string less = std::to_string(bad.size() - 1);
     CHECK(run_verb(words(f, dirty, "no", {"--skip_bad_rows", less})).code == 5);
     const Said none = run_verb(words(f, dirty, "no"));
@@ -130,7 +130,7 @@ TEST_CASE("the same rows are skipped on resume, over ranks, and by eval", "[skip
   CHECK(json::parse(said.out) == clean);
   CHECK_THAT(said.err, ContainsSubstring("3 of 43 rows are skipped"));
   CHECK(run_verb(with(eval, {f / "bad.csv", "--skip_bad_rows", "2"})).code == 5);
-  // Groups and the worst samples are those of the rows that are left.
+  // Groups and worst samples are computed from the remaining rows.
   must_run(words(f, "bad.csv", "groups", with(skip, {"--max_steps", "2", "--eval_group_by", "label"})));
   CHECK(run_of(f / "groups").at("final_metrics").contains("groups"));
 }
@@ -157,7 +157,7 @@ TEST_CASE("rows of a table with a bad number, date or target are skipped", "[ski
     return run_verb(w);
   };
   CHECK(run("clean.csv", {"--output_dir", f / "clean"}).code == 0);
-  // The columns are guessed as those of the clean file, although each has a text that is none of its kind.
+  // The kinds of columns are guessed as for the clean file, although each column has a text that does not fit its kind.
   CHECK(run("bad.csv", {"--output_dir", f / "bad", "--skip_bad_rows", "4"}).code == 0);
   CHECK(bytes_of(f / "bad/model.onnx") == bytes_of(f / "clean/model.onnx"));
   CHECK(run_of(f / "bad").at("skipped_rows").size() == 8);
@@ -220,7 +220,7 @@ TEST_CASE("images that are missing or cannot be decoded are skipped", "[skip]") 
 
 namespace {
 
-// Per token two numbers, which are learned: logits of two tags, or the logits of an answer's ends.
+// Each token has two trained numbers: the logits of two tags, or of an answer's start and end.
 std::string token_model(const TempDir& f, const std::string& outputs, const std::string& nodes) {
   std::string zeros = "0";
   for (int i = 1; i < 24; ++i) zeros += ",0";
@@ -232,7 +232,7 @@ std::string token_model(const TempDir& f, const std::string& outputs, const std:
                              nodes + " }"));
 }
 
-// Trains on 24 rows, and on them with bad rows between, and compares.
+// Trains on 24 rows, and on the same rows with bad rows between them, and compares the runs.
 void compare_skipped(const TempDir& f, const std::string& header, const std::function<std::string(int)>& good,
                      const Words& bad, const Words& reasons, const Words& settings) {
   std::string clean = header, dirty = header;
@@ -312,7 +312,7 @@ TEST_CASE("texts of CoNLL files and questions of SQuAD's JSON are skipped", "[sk
   }
   write_bytes(f / "clean.conll", clean);
   write_bytes(f / "bad.conll", dirty);
-  write_bytes(f / "val.conll", "red\tB\n\nsky\tX\n\ncar\tO\n");  // X: no class of the training data
+  write_bytes(f / "val.conll", "red\tB\n\nsky\tX\n\ncar\tO\n");  // X is not a class of the training data
   std::string zeros = "0";
   for (int i = 1; i < 24; ++i) zeros += ",0";
   const std::string tagger = save(

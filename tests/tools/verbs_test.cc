@@ -1,4 +1,4 @@
-// The table of verbs: each has a body, which its file registers.
+// Tests that each verb in the table of verbs has a function, which the verb's file registers.
 #include "tools/verbs.h"
 
 #include <catch2/catch_test_macros.hpp>

@@ -142,7 +142,8 @@ TEST_CASE("gradient noise has the variance of its step, inside loss scaling", "[
       fourth += x * x * x * x;
     }
     const double variance = 0.3 / std::pow(1 + static_cast<double>(t), 0.55), m = static_cast<double>(n);
-    // Within five standard errors: of a mean sd / sqrt(n), of a variance sd^2 sqrt(2 / n), of a kurtosis sqrt(24 / n).
+    // The tolerance is five standard errors: sd / sqrt(n) for a mean, sd^2 sqrt(2 / n) for a variance, sqrt(24 / n) for
+    // a kurtosis.
     CHECK(std::abs(sum / m) < 5 * std::sqrt(variance / m));
     CHECK(squares / m == Catch::Approx(variance).epsilon(5 * std::sqrt(2 / m)));
     CHECK(m * fourth / (squares * squares) == Catch::Approx(3).margin(5 * std::sqrt(24 / m)));

@@ -1,4 +1,5 @@
-// Checkpoints that are written in the background: steps go on meanwhile, errors arrive, and no bytes differ.
+// Checkpoints that are written in the background: the steps continue meanwhile, errors are reported, and the bytes are
+// those of other checkpoints.
 #include <atomic>
 #include <catch2/catch_all.hpp>
 #include <chrono>
@@ -147,7 +148,7 @@ TEST_CASE("steps go on while a checkpoint is written, and the bytes are those of
   CHECK(writers == std::set{std::this_thread::get_id()});
   CHECK_THAT(notes, Catch::Matchers::ContainsSubstring("steps wait while a checkpoint is written"));
 
-  // The first save waits for the step after it.
+  // The first save is held until the next step has run.
   std::atomic<bool> next_step{false};
   bool went_on = false;
   goes_on.config.on_step = [&](const StepResult& s) {

@@ -139,7 +139,7 @@ TEST_CASE("chunks of rows have the losses and gradients of all rows together", "
 }
 
 TEST_CASE("a mean over the labels in the graph is computed in one chunk", "[label_rows][chunks]") {
-  // Each row is divided by the number of labels, which needs all rows.
+  // Each row is divided by the number of labels, which depends on all rows.
   SourceGraph g =
       random_graph(encoder(mask_kinds()[0], kNoMix) +
                        "input label int64\nparam Wc 8 11\nconst ignored int64 = -100\nconst both int64 2 = 0 1\n"
@@ -202,9 +202,9 @@ TEST_CASE("rows are divided only where that saves memory", "[label_rows][chunks]
   CHECK(chunk_rows(100, kRow, 0) == 100);
   CHECK(chunk_rows(1024, kRow, 0) == 320);
   CHECK(chunk_rows(8192, 4 * kRow, 0) == 256);
-  CHECK(chunk_rows(8192, 400, 0) == 8192);  // 400 bytes a row: 3 MB of logits
+  CHECK(chunk_rows(8192, 400, 0) == 8192);  // 400 bytes per row: 3 MB of logits
   const int64_t weight = kRow * 576;
-  CHECK(chunk_rows(1024, kRow, weight) == 1024);  // the parts of the weight's gradient take more than the logits
+  CHECK(chunk_rows(1024, kRow, weight) == 1024);  // partial gradients are larger than logits
   CHECK(chunk_rows(4096, kRow, weight) == 640);
   CHECK(chunk_rows(1024, 0, 0) == 1024);
 }

@@ -145,19 +145,19 @@ TEST_CASE("the first skips are a remark, later ones an alarm by rate", "[diverge
   SkipWatch rare(c, false);
   for (int i = 0; i < 2000; ++i) CHECK(rare.observe(step(i % 20 != 7)).text.empty());  // 5 in 100
 
-  // A resumed run, or one with a fixed scale, has no first finite scale to find.
+  // A resumed run and a run with a fixed scale do not search for a first finite scale.
   LossScaleConfig off;
   off.mode = LossScaleConfig::Mode::off;
   for (SkipWatch w : {SkipWatch(c, true), SkipWatch(off, false)}) {
     for (int i = 0; i < 5; ++i) CHECK(w.observe(step(false)).text.empty());
     CHECK(w.observe(step(false)).alarm);
   }
-  // Nor does a run at the scale's floor.
+  // A run at the lower limit of the scale does not search, either.
   SkipWatch floor(c, false);
   for (int i = 0; i < 16; ++i) CHECK(floor.observe(step(false)).text.empty());
   for (int i = 0; i < 5; ++i) CHECK(floor.observe(step(false, true)).text.empty());
   CHECK(floor.observe(step(false, true)).alarm);
-  // A scale that probes upwards every 4 steps skips one in 5: no alarm.
+  // A scale that grows every 4 steps skips one step in 5. This gives no warning.
   c.growth_interval = 4;
   CHECK(SkipWatch(c, false).tolerated() == 40);
 }

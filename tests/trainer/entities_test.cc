@@ -1,4 +1,4 @@
-// Entities against seqeval (tests/data/trainer/entities.json, made by tests/data/data/make_tagged_golden.py).
+// Tests entities against seqeval (tests/data/trainer/entities.json, made by tests/data/data/make_tagged_golden.py).
 #include "trainer/tasks/entities.h"
 
 #include <catch2/catch_all.hpp>

@@ -22,7 +22,8 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-// Gradients of a matrix of which each rank has every n-th row. Row 7 is -0 on all ranks; the next is not finite on one.
+// Gradients of a matrix. Each rank has every n-th row. Row 7 is -0 on all ranks; row 8 is not finite on one
+// rank.
 std::vector<float> some_rows(int rank, int64_t rows, int64_t columns, int64_t every) {
   std::vector<float> out(static_cast<size_t>(rows * columns), 0.0F);
   const auto set = [&](int64_t row, float x) { std::fill_n(out.begin() + row * columns, columns, x); };
@@ -49,12 +50,12 @@ FlatLayout layout_of_many() {
   return layout;
 }
 
-// Reports the gradients of the first `told` parameters of `order` as complete.
+// Reports that the gradients of the first `told` parameters in `order` are complete.
 void run_backward(GradientReducer& sums, const std::vector<int>& order, size_t told) {
   for (size_t i = 0; i < told; ++i) sums.done(order[i], nullptr);
 }
 
-// Returns every rank's result of a sum that is started on it.
+// Starts a sum on every rank; returns the result of each rank.
 std::vector<float> summed(Communicator& rank, const std::vector<float>& x, DType sent, int64_t columns = 0) {
   const auto memory = std::make_shared<std::vector<float>>(x);
   const auto sum = std::make_shared<RankSum>();
@@ -94,7 +95,7 @@ TEST_CASE("a sum in 16 bits is the rounded mean of rounded parts, on all ranks",
   const DType sent = GENERATE(DType::f16, DType::bf16);
   const int size = GENERATE(2, 3, 4);
   CAPTURE(size, name_of(sent));
-  const int64_t n = 2500;  // more than a piece, with uneven shards
+  const int64_t n = 2500;  // more than one piece, with shards of different sizes
   on_ranks(size, [&](Communicator& rank) {
     std::vector<double> parts(static_cast<size_t>(n), 0.0);
     std::vector<float> own;
@@ -127,7 +128,7 @@ TEST_CASE("a sum in 16 bits is the rounded mean of rounded parts, on all ranks",
 TEST_CASE("a sum that fp16 cannot hold is sent as the mean, which it can", "[ranks]") {
   on_ranks(4, [](Communicator& rank) {
     if (summed(rank, {60000, 1}, DType::f16)[0] != 240000) throw std::runtime_error("overflow");
-    const float too_large = rank.rank() == 2 ? 300000.0F : 1.0F;  // more than 4 x 65,504
+    const float too_large = rank.rank() == 2 ? 300000.0F : 1.0F;  // more than 4 times fp16's maximum
     if (std::isfinite(summed(rank, {too_large}, DType::f16)[0])) throw std::runtime_error("an overflow was lost");
     if (summed(rank, {too_large}, DType::bf16)[0] > 301000) throw std::runtime_error("bf16 has the range of fp32");
   });
@@ -233,7 +234,7 @@ TEST_CASE("a rank that fails during backward leaves its sums under way", "[ranks
                                    std::make_shared<std::vector<float>>(static_cast<size_t>(layout.trained_size()));
                                GradientReducer sums(rank, layout, DeviceMemory(memory, memory->data()));
                                run_backward(sums, {6, 5, 4, 2, 1, 0}, 6);
-                               sums.finish();  // from here on the order is known
+                               sums.finish();  // from this step on the order is known
                                run_backward(sums, {6, 5, 4, 2, 1, 0}, rank.rank() == 1 ? 6 : 0);
                                if (rank.rank() == 1) throw std::runtime_error("out of paper");
                                sums.finish();

@@ -1,5 +1,5 @@
-// The rules of torch.amp.GradScaler (read and measured on torch 2.15), one test each, for scaler, accumulation step and
-// optimizer together. tests/precision/loss_scaler_test.cc has the golden traces.
+// The rules of torch.amp.GradScaler (from the source and behavior of torch 2.15), one test each, for scaler,
+// accumulation step and optimizer together. tests/precision/loss_scaler_test.cc has the golden traces.
 #include <bit>
 #include <catch2/catch_all.hpp>
 #include <cmath>
@@ -26,7 +26,7 @@ struct Weights {
     optimizer = std::make_unique<LaidOut<float>>(config, layout, p.data());
   }
   void grads(float a, float b, float c) { g[0] = a, g[1] = b, g[2] = c; }
-  bool step(LossScaler& s, double lr = 0.1) {  // as the Trainer has it
+  bool step(LossScaler& s, double lr = 0.1) {  // as in the Trainer
     const GradStats stats = optimizer->inspect(g.data(), s.scale());
     const bool applied = optimizer->apply(p.data(), g.data(), s.scale(), stats, lr);
     s.update(stats.found_inf);
@@ -192,8 +192,8 @@ TEST_CASE("clipping is of unscaled gradients by min(1, max / (norm + 1e-6)), and
 }
 
 TEST_CASE("one scale a window, unscaled once after its last micro-batch, one update", "[gradscaler]") {
-  // Micro-batches of one window add scaled gradients of the same scale: four of 2 rows are one of 8, at any scale, and
-  // a scale that grows every step grows once a window.
+  // Micro-batches of one window add scaled gradients of the same scale: four of 2 rows equal one of 8, at any scale. A
+  // scale that grows every step grows once per window.
   const SourceGraph g = random_graph(R"(
     input x
     param w 3 1
@@ -294,7 +294,7 @@ TEST_CASE("an infinity of one rank survives the sum, so all ranks decide alike",
     }
   }
   CHECK(skipped > 100);
-  // A decision of another rank is followed, although this rank's gradients are finite.
+  // This rank follows the decision of another rank, although its own gradients are finite.
   Weights w;
   w.grads(1, 1, 1);
   GradStats stats = w.optimizer->inspect(w.g.data(), 1);
@@ -305,7 +305,7 @@ TEST_CASE("an infinity of one rank survives the sum, so all ranks decide alike",
 
 TEST_CASE("a scale that fell to 0 applies nothing", "[gradscaler]") {
   Weights w;
-  w.grads(0, 0, 0);  // gradients of a loss times 0; times 1 / 0 they are NaN
+  w.grads(0, 0, 0);  // gradients of a loss times 0; multiplied by 1 / 0 they are NaN
   const GradStats stats = w.optimizer->inspect(w.g.data(), 0);
   CHECK(stats.found_inf);
   CHECK_FALSE(w.optimizer->apply(w.p.data(), w.g.data(), 0, stats, 0.1));

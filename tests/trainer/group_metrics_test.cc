@@ -37,7 +37,7 @@ TEST_CASE("metrics of groups are scikit-learn's, however samples lie in batches"
                             golden["groups"].get<std::vector<int32_t>>()};
   for (const int64_t rows : {60, 7, 1}) {
     GroupMetrics metrics(groups, classification());
-    for (int64_t at = 0; at < 60; at += rows) {  // from the last sample to the first one
+    for (int64_t at = 0; at < 60; at += rows) {  // in reverse order of the samples
       std::vector<float> x;
       std::vector<int64_t> y, samples;
       for (int64_t s = at; s < std::min<int64_t>(60, at + rows); ++s) {

@@ -40,7 +40,7 @@ const std::string kTied = R"(
     output y
 )";
 const std::string kTiedScales = "Wt 0.5\nwb 0.3\n";
-// A second head of the same rows.
+// A second head that reads the same rows.
 const std::string kSecond = "param Wc 8 3\nx = MatMul(t, Wc)\noutput x\n";
 
 std::string encoder() { return amp::test::encoder(mask_kinds()[0], kNoMix); }
@@ -84,7 +84,7 @@ std::vector<double> gradients(Session& s) {
   return all;
 }
 
-// Largest difference, relative to the largest element.
+// Returns the largest difference, relative to the largest element.
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());
   double top = 1e-12, apart = 0;
@@ -102,7 +102,7 @@ struct Pair {
     o.skip_unlabeled = false;
     return o;
   }
-  // Compares a step of these micro-batches; returns the rows that the first one computes.
+  // Compares a step of these micro-batches; returns the number of rows that the first micro-batch computes.
   int64_t check_step(const std::vector<Tensors>& batches, double tolerance) {
     std::vector<double> sums[2], grads[2];
     for (Session* s : {&some, &all}) {
@@ -275,7 +275,7 @@ TEST_CASE("products after the last attention have the rows of labels", "[label_r
     const Dims& d = graph->value(ValueId{i}).dims;
     if (graph->value(ValueId{i}).kind != ValueKind::temp || d.size() < 2 || d.back() != kWords) continue;
     logits += numel(d) == rows * kWords;
-    wide += numel(d) > rows * kWords && numel(d) != 8 * kWords;  // the transposed table has 8 rows
+    wide += numel(d) > rows * kWords && numel(d) != 8 * kWords;  // because the transposed table has 8 rows
   }
   CHECK(rows == 8);  // labels at 8 of 64 positions, of which one is the first of its sequence
   CHECK(logits > 0);

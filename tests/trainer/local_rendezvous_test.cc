@@ -1,5 +1,5 @@
-// Processes of one machine that connect by a Unix socket before MPI starts. Here they are threads with separate
-// sockets.
+// Tests processes of one machine that connect by a Unix socket before MPI starts. In this test the processes are
+// threads with separate sockets.
 #include "trainer/comm/local_rendezvous.h"
 
 #include <sys/socket.h>
@@ -36,7 +36,7 @@ Socket connected_to(const std::string& name) {
   at.sun_family = AF_UNIX;
   std::memcpy(at.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  while (true) {  // rank 0 may not listen yet
+  while (true) {  // rank 0 may not be listening yet
     Socket s(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (::connect(s.descriptor(), reinterpret_cast<const sockaddr*>(&at), size) == 0) return s;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -60,7 +60,7 @@ Joined join(int rank, int size, const std::string& name, const std::string& toke
   return out;
 }
 
-// Starts ranks with these tokens after the strangers.
+// Starts ranks with these tokens, after processes that do not belong to the run have connected.
 std::vector<Joined> joined(const std::vector<std::string>& tokens, double connect_timeout,
                            const std::function<void(const std::string& name)>& strangers = {}) {
   const std::string name = new_name();

@@ -82,8 +82,8 @@ TEST_CASE("ranks that step by themselves between averages train as torch's do", 
   CHECK(again[1].params == ranks[1].params);
 }
 
-// In the first window both ranks have three items. The mean of their two SGD steps therefore equals the step with the
-// mean of all items.
+// In the first accumulation step both ranks have three items. The mean of their two SGD steps therefore equals the step
+// with the mean of all items.
 TEST_CASE("of one local step the average is the ordinary step", "[ranks][local]") {
   const TempDir folder;
   LocalRun job(folder / "run"), plain(folder / "plain");
@@ -118,7 +118,7 @@ TEST_CASE("local steps go on from a checkpoint with each rank's own moments", "[
   REQUIRE(resumed[0].losses.size() == 7);
   for (size_t r = 0; r < 2; ++r) CHECK(resumed[r].params.back() == whole[r].params.back());
   CHECK(saved(rest, 15).tensors.at("param/w1").to_doubles() == saved(job, 15).tensors.at("param/w1").to_doubles());
-  // Another number of ranks gives another run, which also learns. The loss began at about 2.
+  // A run with another number of ranks has other results, but its loss falls, too. The loss began at about 2.
   const std::vector<Replica> other = rest.run(4, 8, &at);
   CHECK(other[0].losses.back() < 1.5);
   CHECK(other[3].losses == other[0].losses);
@@ -147,7 +147,7 @@ TEST_CASE("running statistics of local steps are averaged with the weights", "[r
   job.config.sync_every = 3;
   const std::vector<Replica> two = job.run(2, 8), one = job.run(1, 8);
   CHECK(two[0].mean == two[1].mean);
-  // The mean of the input's means. An epoch's last rows are divided unevenly.
+  // The expected value is the mean of the input's means. The last rows of an epoch are divided unevenly.
   CHECK(furthest(two[0].mean, one[0].mean) <= 0.1);
   CHECK(std::abs(one[0].mean[0]) > 1e-3);
 }

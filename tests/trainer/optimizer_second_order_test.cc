@@ -97,7 +97,7 @@ double worst(const json& c, double scale) {
 }  // namespace
 
 // Weights are below 4 and a step rounds each a few times, ulp(4) = 4.8e-7. A quotient by an estimate near its floor
-// (sophia_h, schedule_free's first steps) passes on the rounding of what it divides, damped by the rate.
+// (sophia_h, schedule_free's first steps) passes on the rounding of its numerator, multiplied by the learning rate.
 TEST_CASE("rules given curvature, and rules around rules, follow their references in fp32") {
   for (const json& c : golden().at("cases")) {
     INFO(c.at("name").get<std::string>());

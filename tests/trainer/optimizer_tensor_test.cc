@@ -72,7 +72,7 @@ double worst(const json& c, double scale, int64_t bad_step = -1) {
 }
 }  // namespace
 
-// Weights are below 3, and torch's own fp32 runs are up to 2e-6 from its fp64 ones.
+// Weights are below 3, and PyTorch's fp32 runs differ by up to 2e-6 from its fp64 runs.
 TEST_CASE("rules of whole tensors follow their references in fp32") {
   for (const json& c : golden().at("cases")) {
     INFO(c.at("name").get<std::string>());

@@ -77,9 +77,9 @@ double worst(const json& g, const json& c, double scale) {
 }
 }  // namespace
 
-// Tolerance: parameters are below 4 and twelve steps round each a few times, at most one ulp(4) = 4.8e-7 a rounding of
-// the parameter itself; the rounding of an Adam direction is damped by the learning rate. 2e-6 is four such ulps, far
-// below the effect of any wrong formula (a wrong bias correction or decay order moves 1e-3).
+// Tolerance: parameters are below 4, and each of twelve steps rounds a parameter a few times, by at most one ulp(4) =
+// 4.8e-7. Rounding errors of an Adam direction are multiplied by the learning rate. 2e-6 is four ulps. A wrong formula
+// has a much larger effect (1e-3 for a wrong bias correction or order of decay).
 TEST_CASE("every method follows torch.optim in fp32") {
   const json g = golden();
   for (const json& c : g.at("cases")) {
@@ -115,7 +115,7 @@ TEST_CASE("a loss scale does not change the update, clipping included") {
   const json g = golden();
   for (const json& c : g.at("cases")) {
     INFO(c.at("name").get<std::string>());
-    CHECK(worst<float>(g, c, 65536) == worst<float>(g, c, 1));  // a power of two: exact
+    CHECK(worst<float>(g, c, 65536) == worst<float>(g, c, 1));  // a power of two, so unscaling is exact
     CHECK(worst<double>(g, c, 1000) < 1e-13);
   }
 }
@@ -186,7 +186,7 @@ TEST_CASE("frozen chunks, learning-rate factors and gaps") {
   layout.add("slow", {3, 3}).lr_factor = 0.5;
   layout.add("fast", {3, 3});
   std::vector<float> p(static_cast<size_t>(layout.size()), 1.0f), g(p.size(), 1.0f);
-  g[0] = std::numeric_limits<float>::infinity();  // gradient of the frozen tensor: ignored
+  g[0] = std::numeric_limits<float>::infinity();  // the gradient of the frozen tensor is ignored
   g[7] = std::numeric_limits<float>::infinity();  // padding between two tensors
   OptimizerConfig config;
   config.rule = "sgd";
@@ -216,7 +216,7 @@ TEST_CASE("what trains lies first, and only it has gradients, moments and an ave
   CHECK(layout.size() == 96);
   REQUIRE(layout.trained_size() == 48);
   std::vector<float> p(96, 1.0f), g(48, 1.0f);
-  p[48] = std::numeric_limits<float>::infinity();  // as in a mask that the model contains
+  p[48] = std::numeric_limits<float>::infinity();  // as in the mask that a model contains
   OptimizerConfig config;
   config.ema_decays = {0.5};
   LaidOut<float> o(config, layout, p.data());

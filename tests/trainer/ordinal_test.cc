@@ -41,7 +41,7 @@ TEST_CASE("metrics of ordered classes are scikit-learn's", "[ordinal]") {
       metrics->add({logits({x.begin() + static_cast<long>(at * k), x.begin() + static_cast<long>(to * k)}, thresholds)},
                    ids({labels.begin() + static_cast<long>(at), labels.begin() + static_cast<long>(to)}));
     }
-    // Sums of whole numbers in fp64, then one division: 1e-12 is thousands of roundings.
+    // The metrics are sums of integers in fp64 and one division, so 1e-12 allows thousands of rounding errors.
     for (const auto& [name, value] : metrics->values(0)) {
       INFO(name << ": " << value);
       CHECK(std::abs(value - c["metrics"].at(name).get<double>()) <= 1e-12);

@@ -18,7 +18,7 @@ const std::string kScales =
 
 int64_t token(const CaseBatch& c, int64_t b, int64_t s) { return (5 * s + 3 * b + 7 * c.step) % 10 + 1; }
 
-// ids: padded positions have other words in every batch. label: one class per sequence.
+// ids: token ids; padded positions have other ids in every batch. label: one class per sequence.
 Tensors plain_batch(const CaseBatch& c) {
   std::vector<int64_t> ids, mask, label;
   for (int64_t b = 0; b < kBatch; ++b) {
@@ -77,7 +77,7 @@ void add_masks(std::vector<PaddingCase>& cases) {
       c.batch = [type](const CaseBatch& b) {
         Tensors t = plain_batch(b);
         t["mask"] = t["mask"].cast(type);
-        t["other"] = t["mask"];  // equals the mask before step 5, then differs
+        t["other"] = t["mask"];  // equals the mask before step 5, and differs from it afterwards
         if (b.step >= 5)
           t["other"] = HostTensor::of<int64_t>(t["mask"].dims(), std::vector<int64_t>(kBatch * b.length, 1));
         return t;
@@ -91,7 +91,7 @@ void add_mixes(std::vector<PaddingCase>& cases) {
   for (const ModelPart& m : mixes()) {
     for (const bool mean : {false, true}) {
       const ModelPart& h = head(mean ? "masked mean" : "first token");
-      // The mixing operation has defined the weights already.
+      // The mixing operation has already defined these weights.
       const bool weighted = mean && m.text.find("w3 =") != std::string::npos;
       PaddingCase c =
           one(m.name + ", " + h.name,

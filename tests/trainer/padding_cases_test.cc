@@ -17,13 +17,13 @@ using namespace amp::test;
 
 namespace {
 
-constexpr double kTolerance = 1e-5;  // of the largest gradient: fp32 sums in another order
+constexpr double kTolerance = 1e-5;  // relative to the largest gradient: fp32 sums in another order
 
 CaseBatch shape_of(const PaddingCase& c, int step) {
   const bool one_length = c.text.find("param B1") != std::string::npos || c.text.find("param B2") != std::string::npos;
   CaseBatch b;
   b.step = step;
-  b.length = one_length || step % 4 < 2 ? 9 : 8;  // 8 is the width too
+  b.length = one_length || step % 4 < 2 ? 9 : 8;  // another length, because 8 is also the width
   if (step < 5)
     b.lengths = {5, 2, 4, 3};
   else
@@ -111,8 +111,8 @@ TEST_CASE("what a comparison of gradients says", "[padding]") {
   CHECK(said(of(2, {1, -3}), of(2, {1, -3.1})) == Verdict::different);
   CHECK(said(of(2, {1, -3}), of(2.1, {1, -3})) == Verdict::different);
   CHECK(said(of(2, {1, -3}), of(2, {1, -3.1}), true) == Verdict::equal);
-  CHECK(said(of(0, {1, -3}), of(0, {1, -3})) == Verdict::says_nothing);  // a loss of 0 proves nothing
-  CHECK(said(of(2, {0, 0}), of(2, {0, 0})) == Verdict::says_nothing);    // gradients of 0 prove nothing
+  CHECK(said(of(0, {1, -3}), of(0, {1, -3})) == Verdict::says_nothing);  // zero losses prove nothing
+  CHECK(said(of(2, {0, 0}), of(2, {0, 0})) == Verdict::says_nothing);    // zero gradients prove nothing
   CHECK(said(of(std::nan(""), {1}), of(2, {1})) == Verdict::says_nothing);
   CHECK(said(of(2, {1}), of(std::nan(""), {1})) == Verdict::different);
   CHECK(said(of(2, {1}), of(2, {std::nan("")})) == Verdict::different);
@@ -134,7 +134,7 @@ TEST_CASE("when gradients are compared", "[padding]") {
   }
   state.step = 4;
   CHECK(!guard.due(state));
-  PaddingGuard resumed;  // compares in the same steps
+  PaddingGuard resumed;  // the comparison happens in the same steps
   resumed.restore(guard.counts());
   CHECK(!resumed.due(state));
   state.step = 256;

@@ -9,7 +9,7 @@ namespace amp::test {
 namespace {
 constexpr auto kAll = PaddingCase::all, kNone = PaddingCase::none, kSome = PaddingCase::some;
 
-// Learned positions 0, 1, ..., or counted by the mask, as in RoBERTa.
+// Learned embeddings of positions, which are 0, 1, ... or are counted by the mask, as in RoBERTa.
 std::string embeddings(bool counted) {
   std::string s = R"(
     input ids int64
@@ -87,7 +87,8 @@ const std::vector<ModelPart>& mask_kinds() {
          kDistance +
              "past = GreaterOrEqual(distance, zero)\ntriangle = Where(past, zerof, low)\ns2 = Add(s1, triangle)\n",
          kNone),
-      // Sequences shorter than the attention window are not masked by it. Half of the batches are kept this short.
+      // The attention window does not mask sequences that are shorter than the window. Half of the batches are kept
+      // this short.
       of("window", int_mask,
          kAdditive + kDistance +
              "const reach int64 = 6\naway = Abs(distance)\nfar = Greater(away, reach)\n"
@@ -241,7 +242,7 @@ const std::vector<ModelPart>& heads() {
        "const thousand = -1000\nparam G 8 1\ng0 = MatMul(t, G)\nk3 = Unsqueeze(mask, last)\nk4 = Cast{to=9}(k3)\n"
        "g1 = Where(k4, g0, thousand)\ng2 = Softmax{axis=1}(g1)\nr0 = Mul(t, g2)\nr = ReduceSum{keepdims=0}(r0, ones)\n",
        kNone},
-      // 0 times a value that may be infinite at padded positions is NaN. With an epsilon it is 0.
+      // The value may be infinite at padded positions, and 0 times infinity is NaN. With an epsilon the product is 0.
       {"masked mean of a logarithm", kWeight + masked_mean("x0 = Abs(t)\nx = Log(x0)\n"), kNone},
       {"masked mean of a guarded logarithm",
        kWeight + masked_mean("const eps = 1e-6\nx0 = Abs(t)\nx1 = Add(x0, eps)\nx = Log(x1)\n"), kAll},

@@ -1,5 +1,5 @@
 // Padding removal: losses and gradients equal those of the padded graph, with the same dropout, for any shapes between
-// embeddings and loss. Masks that hide something else prevent packing.
+// embeddings and loss. Masks that hide other positions than padding prevent packing.
 #include "ops/passes/padding.h"
 
 #include <catch2/catch_all.hpp>
@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kBatch = 3, kLength = 7;
 constexpr RunState kState{11, 3, 6};
 
-// (3, 7) tokens, two heads of 4: a small BERT layer with dropout everywhere.
+// A small BERT layer with dropout after every operator that may have it: (3, 7) tokens, two heads of size 4.
 const std::string kEncoder = R"(
     input ids int64 3 7
     input there int64 3 7
@@ -185,7 +185,7 @@ TEST_CASE("q, k and v by one product", "[qkv]") {
       for (int32_t i = 0; i < x.n_nodes(); ++i) n += x.node(NodeId{i}).op->name == "MatMul";
       return n;
     };
-    // One of the three has a bias, so they are not joined.
+    // One of the three projections has a bias, so they are not joined.
     CHECK(products(merge_qkv(g, {}, cpu_evaluator())) == products(g));
     std::string alike = kEncoder + kHeads.at("first token");
     alike.replace(alike.find("v = Add(v, bv)"), 14, "e = Mul(e, one)");
@@ -242,7 +242,7 @@ TEST_CASE("tokens of a batch", "[padding]") {
   std::fill_n(m.begin(), 20, 0);
   CHECK(!pack_tokens(mask(m, 20)));  // a sequence without tokens
   m[0] = 2;
-  CHECK(!pack_tokens(mask(m, 20)));  // the meaning of other values is unknown
+  CHECK(!pack_tokens(mask(m, 20)));  // the meaning of other mask values is not known
   m[0] = 1;
   m[2] = 1;
   CHECK(!pack_tokens(mask(m, 20)));  // a hole

@@ -1,4 +1,5 @@
-// Equal constants of several graphs are in memory once, and quantized weights are not dequantized in memory.
+// Tests that equal constants of several graphs are in memory only once, and that quantized weights are not dequantized
+// in memory.
 #include "trainer/compile/shared_constants.h"
 
 #include <catch2/catch_all.hpp>
@@ -39,7 +40,7 @@ TEST_CASE("equal constants of several graphs are shared, others are not") {
   CHECK(second.value(ValueId{2}).dims == Dims{2, 10000});
   CHECK(shared.on_device().size() == 2);
   Graph third;
-  third.add_constant(filled(kLarge, 1, 2));  // differs in the last element
+  third.add_constant(filled(kLarge, 1, 2));  // this constant differs in the last element
   shared.share(third);
   CHECK(data_of(third, 0) != data_of(first, 0));
   const HostTensor own = filled(kLarge, 1, 1);

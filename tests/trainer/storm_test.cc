@@ -73,7 +73,7 @@ std::unique_ptr<Dataset> make_data(const Storm& storm, bool leave_out = false) {
     for (int64_t row = 0; row < kMicro * kRows; ++row) {
       const bool here = bad && (storm.where == Where::everywhere || row / kRows == storm.micro);
       float v[3] = {normal(random), normal(random), normal(random)};
-      const float y = random() % 2 ? 10.0f : -10.0f;  // cannot be learned: d loss / d y stays around 3
+      const float y = random() % 2 ? 10.0f : -10.0f;  // the target cannot be learned: d loss / d y stays around 3
       if (bad && leave_out) continue;
       for (float& e : v) e = here && storm.where != Where::one_parameter ? (storm.low == DType::f16 ? 6e4f : 3e38f) : e;
       x.insert(x.end(), v, v + 3);

@@ -54,10 +54,10 @@ TEST_CASE("torchrun's variables", "[ranks][tcp]") {
 
 TEST_CASE("a process that nobody started as one of several is alone", "[ranks][tcp]") {
   CHECK_FALSE(place_of({}));
-  CHECK_FALSE(place_of({{"RANK", "3"}}));  // a name that others may use for something else
+  CHECK_FALSE(place_of({{"RANK", "3"}}));  // a variable that other programs may use for another purpose
   CHECK_FALSE(place_of({{"WORLD_SIZE", "1"}, {"RANK", "0"}}));
   CHECK_FALSE(place_of({{"WORLD_SIZE", ""}}));
-  // A batch script and the shell of salloc have variables with the number of tasks that their job may start.
+  // Batch scripts and the shell of salloc have variables with the number of tasks that the job may start.
   CHECK_FALSE(place_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "4711"}}));
   CHECK_FALSE(place_of(with(kSrun, {{"SLURM_STEP_ID", "4294967290"}})));
   CHECK_FALSE(place_of(with(kSrun, {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}})));
@@ -68,7 +68,7 @@ TEST_CASE("srun's variables", "[ranks][tcp]") {
   REQUIRE(p);
   CHECK(p->rank == 3);
   CHECK(p->size == 8);
-  CHECK(p->host == "gpu07");  // not where srun was called
+  CHECK(p->host == "gpu07");  // not the host where srun was called
   CHECK(p->job == "4711.1");
   CHECK(p->port >= 1024);
   CHECK(p->port < 32768);

@@ -109,7 +109,7 @@ TEST_CASE("the worst of one logit, of sets, of numbers and of tags") {
 
 TEST_CASE("masks: the share of wrong pixels, and the first samples whatever their error") {
   Judged j(Task::segmentation, "cross_entropy_nchw", {}, 1);
-  const std::vector<float> left = {1, 1, 0, 0, /* class 1 */ 0, 0, 1, 1};  // 2 x 2: class 0 above, 1 below
+  const std::vector<float> left = {1, 1, 0, 0, /* class 1 */ 0, 0, 1, 1};  // 2 x 2: class 0 in row 0, class 1 in row 1
   j.add({1, 2, 2, 2}, left, ids({1, 2, 2}, {0, 1, 1, kIgnoreIndex}), {2});
   j.add({1, 2, 2, 2}, left, ids({1, 2, 2}, {1, 1, 0, 0}), {5});
   j.add({1, 2, 2, 2}, left, ids({1, 2, 2}, {0, 0, 1, 1}), {1});
@@ -128,7 +128,7 @@ TEST_CASE("masks: the share of wrong pixels, and the first samples whatever thei
 TEST_CASE("the worst of texts are those of the largest mean loss, told by the token that cost most") {
   const auto loss_of = [](float more) {
     return std::log1p(2 * std::exp(-static_cast<double>(more)));
-  };  // the loss of logits 0, 0, `more` with the last one as label
+  };  // the loss of the logits 0, 0, `more`, whose label is the last class
   Judged ahead(Task::language, "causal_lm", {}, 2);
   // Position s predicts the label at s + 1. The last row of logits predicts nothing.
   const std::vector<float> x = {0, 3, 0, 0, 0, 1, 9, 9, 9, /* the other sequence */ 4, 0, 0, 0, 0, 5, 9, 9, 9};
@@ -155,10 +155,10 @@ TEST_CASE("the worst of texts are those of the largest mean loss, told by the to
 }
 
 TEST_CASE("the worst of retrieval are those whose own candidate ranks worst, known when all rows are there") {
-  for (const int64_t each : {0, 1, 2}) {  // samples per item: no number, a pair, or a row per side
+  for (const int64_t each : {0, 1, 2}) {  // the samples of an item: an empty list, a pair, or one row per side
     Judged j(Task::retrieval, "multiple_negatives", {}, 2);
     const std::unique_ptr<TaskMetrics> metrics = make_metrics(Task::retrieval, j.objective.losses.parts[0]);
-    // Anchors 0, 90, 30, 80 degrees, their candidates 10, 20, 170, 85: ranks 1, 2, 4, 1.
+    // Anchors at 0, 90, 30, 80 degrees and their candidates at 10, 20, 170, 85 degrees give the ranks 1, 2, 4, 1.
     const std::vector<std::pair<double, double>> pairs = {{0, 10}, {90, 20}, {30, 170}, {80, 85}};
     const int64_t samples[] = {5, 2, 9, 0};
     for (size_t i = 0; i < pairs.size(); ++i) {

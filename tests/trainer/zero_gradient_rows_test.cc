@@ -16,7 +16,7 @@ struct Weights {
   std::vector<float> p = std::vector<float>(kTable + kRest);
   Optimizer<float> optimizer;
 
-  // dims: distinguish a table from a vector.
+  // dims: tables have two dimensions, vectors one.
   Weights(const OptimizerConfig& c, const Dims& dims, const std::vector<float>& start)
       : p(start), optimizer(c, spans(dims), kTable + kRest, p.data()) {}
   static std::vector<UpdateSpan> spans(const Dims& dims) {
@@ -46,7 +46,7 @@ bool same(const std::vector<std::vector<float>>& a, const std::vector<std::vecto
   return equal;
 }
 
-// Gradients of few rows, other ones at every step.
+// Gradients of few rows, which differ from step to step.
 std::vector<float> sparse(std::mt19937& random, int touched) {
   std::normal_distribution<float> normal;
   std::vector<float> g(kTable + kRest);
