@@ -5,7 +5,7 @@ OPTIMIZERS = ("sgd adam adamw adamax nadam nadamw radam radamw adagrad adadelta 
 SCHEDULES = ("linear cosine cosine_with_restarts cosine_with_min_lr polynomial constant constant_with_warmup inverse_sqrt "
              "warmup_stable_decay one_cycle step multistep exponential noam reduce_lr_on_plateau timm_cosine timm_poly timm_tanh "
              "timm_wsd timm_rsqrt timm_step timm_multistep").replace(" ", "|")
-# Flags that are drawn together, with the values of each, by the kind of source that can have them.
+# Groups of flags that are chosen together, with the values of each flag, for each kind of source.
 FLAGS = {
     "any": [
         "optimizer " + OPTIMIZERS, "optimizer " + OPTIMIZERS + " lr 1e-5|1e-4|1e-3|1e-2", "lr_scheduler " + SCHEDULES, "warmup_steps 1|0.5",

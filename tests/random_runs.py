@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs random (verb, precision, model, data, flags) and reports those that do not end as they should.
+"""Runs random combinations of verb, precision, model, data and flags, and reports runs that do not end as they should.
 
   tests/random_runs.py --binary build/onnx-amp-finetune [--models FOLDER ...] [--count 200] [--minutes 60]
                        [--verbs train,eval] [--precisions fp32,fp16,bf16] [--seed 1] [--python PYTHON]
@@ -160,7 +160,7 @@ class Runner:
         return ["--use_" + kind, "--amp_level", level]
 
     def one(self, seed, verb, kind):
-        """Returns ('passed' | 'refused' | 'failed' | 'skipped', what happened) of one draw."""
+        """Returns ('passed' | 'refused' | 'failed' | 'skipped', description) of one draw."""
         rng = random.Random(f"{seed} {verb} {kind}")
         folder = self.work / f"{verb}_{kind}_{seed}"
         shutil.rmtree(folder, ignore_errors=True)
@@ -201,7 +201,8 @@ class Verdict:
         return words + self.runner.draw_flags(self.rng, "train", kinds, 7) + ["--output_dir", out]
 
     def ask(self, model, file, verb):
-        """Returns the words of a verb that reads a model and rows: those flags of the source that the verb has."""
+        """Returns the command line of a verb that reads a model and rows, with those flags of the source that the verb
+        has."""
         flags = self.runner.help(verb)
         base, words = self.made["base"] + [str(w) for p in self.made.get("masks", {}).items() for w in p], []
         for name, value in zip(base[::2], base[1::2]):
@@ -214,7 +215,8 @@ class Verdict:
         return [verb, model] + file + words + self.runner.precision(self.rng, verb, self.kind) + self.runner.draw_flags(self.rng, verb, self.source.kinds, 4)
 
     def trained(self):
-        """Returns the run folder of a short run, or None. Half of the files that other verbs read are trained ones."""
+        """Returns the run folder of a short run, or None. Half of the files that other verbs read are trained
+        models."""
         if self.rng.random() < 0.5 or self.verb in ("grad", "plan", "check", "bench"):
             return None
         words = self.train_words("run")
@@ -251,7 +253,7 @@ class Verdict:
         return self.ask(model, rng.choice([[], ["--out", "plan.html"]]) if self.verb == "plan" else [], self.verb)
 
     def resumed(self):
-        """Returns words of the second part of a run that was stopped, killed, or made longer."""
+        """Returns the command line of the second part of a run that was stopped, killed, or given more steps."""
         rng = self.rng
         words = self.train_words("run")
         how = rng.choice(["longer", "minutes", signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP])
@@ -274,7 +276,7 @@ class Verdict:
         words = self.commands()
         before = self.stepped()
         stops = (128 + signal.SIGTERM, 128 + signal.SIGINT, 128 + signal.SIGHUP)
-        # Before the first step there is nothing to save, and at first no handler for signals.
+        # Before the first step the run has nothing to save, and at first it has no signal handler.
         before = before and "--lr_range_test" not in words  # it has nothing to save, either
         good = (0, 75, -signal.SIGKILL) + (() if before else stops + (-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP))
         if self.first and (text := self.fault_of(self.first, good)):
@@ -302,7 +304,7 @@ class Verdict:
         if self.verb == "check" and status == 4 and re.search('trains: no|"trains": false', result[1]):
             return "refused", f"{self.source.name}: trains: no"
         if self.verb == "grad" and told.get("id") == "E_GRADIENT_NONFINITE":
-            return "refused", text  # drawn inputs may be so large that a gradient overflows
+            return "refused", text  # random inputs may be so large that a gradient overflows
         if status == 5 and '"first_problems"' in result[1]:
             return "refused", f"{self.source.name}: --check_data lists problems"
         return "failed", text + ("" if told.get("hint") else " (no hint)") + (" (after a step)" if self.stepped() else "")
@@ -331,7 +333,7 @@ class Verdict:
         batch = self.made["val"] if str(self.made["val"]).endswith(".safetensors") else None
         batch = batch if self.verb == "train" else None
         said = self.runner.opened(path, batch)
-        # A file that fails in onnxruntime before training is not the trainer's fault.
+        # A file that onnxruntime could not run before training is not a fault of the trainer.
         file = self.source.model / "model.onnx" if self.source.model.is_dir() else self.source.model
         return "" if said and self.runner.opened(file, batch)[:40] == said[:40] else said
 

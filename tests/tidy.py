@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """clang-tidy 16, with .clang-tidy, on the sources that a build folder compiles, in parallel.
 
-  tests/tidy.py                    all of them
-  tests/tidy.py FILE|FOLDER...     these
-  tests/tidy.py --since REVISION   those that differ from it
+  tests/tidy.py                    all sources
+  tests/tidy.py FILE|FOLDER...     only these tests/tidy.py --since REVISION   sources that differ from the revision
 
 A file without findings is not checked again until the file, a header of this project that it includes, or the checks change.
 This is recorded in a cache folder, by default next to that of cmake/bootstrap.sh. Exits with 1 for a finding, and with 4 if
@@ -69,7 +68,7 @@ def without_precompiled_headers(entries, folder):
 
 
 class Clean:
-    """Remembers, by content, what was found clean."""
+    """Records, by content, which files had no findings."""
 
     def __init__(self, folder, version):
         self.folder = folder
@@ -77,7 +76,7 @@ class Clean:
         self.closures = {}
         folder.mkdir(parents=True, exist_ok=True)
 
-    def closure(self, path):  # the file and what it includes of ours
+    def closure(self, path):  # the file and the headers of this project that it includes
         if path not in self.closures:
             self.closures[path] = {path}
             text = (ROOT / path).read_bytes()
@@ -132,7 +131,7 @@ def main():
         return ("clean", path, "") if run.returncode == 0 else ("findings", path, run.stdout + errors)
 
     counts = dict.fromkeys(("clean", "known", "findings"), 0)
-    told = set()  # a header's findings come with every file that includes it
+    told = set()  # findings of a header are repeated for every file that includes it
     with tempfile.TemporaryDirectory() as commands, concurrent.futures.ThreadPoolExecutor(max(1, args.jobs)) as pool:
         without_precompiled_headers(entries, pathlib.Path(commands))
         for result, path, text in pool.map(check, files):

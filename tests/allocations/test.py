@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Allocation faults: a small training run in which the allocation with a chosen number fails, alone or
-with all that follow (faults.c; standard library only).
+"""Tests allocation faults: a small training run in which the allocation with a chosen number fails, alone or with all
+later ones (faults.c). Needs only Python's standard library.
 
 The run resumes from a checkpoint of step 1 and ends at step 2. For each fault it must end with a documented exit code
 and the JSON line of an error, or with code 0 and the model of an undisturbed run, bit for bit. It must leave no
@@ -8,7 +8,7 @@ temporary file, and the checkpoint of step 1 must resume.
 
   tests/allocations/test.py --binary build/onnx-amp-finetune --faults build/tests/liballocation_faults.so
   ... --all                every allocation instead of a sample
-  ... --at 1234 --onward   one fault, with what the program prints
+  ... --at 1234 --onward   one fault, with the program's output
 """
 
 import argparse
@@ -46,7 +46,7 @@ class Trials:
         words = [self.binary, zoo / "model.onnx", "--train", zoo / "batch.safetensors", "--loss", "cross_entropy"]
         words += ["--max_steps", str(steps), "--resume", "auto", "--device", "cpu", "--output_dir", folder]
         words += ["--threads", str(self.threads), "--lr_scheduler", "constant"]
-        # A spinning time keeps the program from starting itself again.
+        # OpenMP's spinning time is set, so that the program does not start itself again.
         env = dict(os.environ, GOMP_SPINCOUNT="1000", LD_PRELOAD=str(self.faults))
         env.update(ALLOCATION_FAULT_AT=str(at), ALLOCATION_FAULT_ONWARD=str(int(onward)))
         if log:

@@ -107,7 +107,7 @@ TEST_CASE("products with packed panels are those of fp64") {
              {Shape{1, 1, 1}, {2, 3, 5}, {8, 32, 16}, {9, 33, 31}, {17, 64, 128}, {23, 100, 77}, {48, 27, 32}}) {
           INFO(name_of(t) << (by_rows ? " rows " : " steps ") << (transposed ? "b^T " : "b ") << s.rows << ' '
                           << s.columns << ' ' << s.depth);
-          // Rounding errors of an fp32 sum of so many products of numbers below 1.
+          // Bound of the rounding errors of an fp32 sum of `depth` products of numbers below 1.
           CHECK(error(s, t, by_rows, transposed) <= static_cast<double>(s.depth + 1) * 0x1p-23);
         }
       }

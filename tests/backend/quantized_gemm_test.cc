@@ -1,5 +1,5 @@
-// Products with a quantized operand, which is dequantized while it is packed: those of fp64, and the bits of a product
-// with the dequantized operand. The integers are unpacked here by other code than in backend/.
+// Tests products with a quantized operand, which is dequantized while it is packed, against fp64 products and against
+// the bits of a product with the dequantized operand. The test unpacks the integers by other code than backend/.
 #include <omp.h>
 
 #include <array>
@@ -27,7 +27,7 @@ struct Form {
   Codes codes = Codes::unsigned_integers;
 };
 
-// A random matrix of rows that begin at whole bytes, and its elements in fp64.
+// A random matrix whose rows begin at whole bytes, and its elements in fp64.
 struct Quantized {
   std::vector<uint8_t> data, packed_zeros;
   std::vector<float> scales, zeros;

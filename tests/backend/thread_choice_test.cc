@@ -27,7 +27,7 @@ TEST_CASE("a Program's threads are those of its fastest runs", "[backend]") {
   decide(two, 6, {{6, 2e-3}, {1, 1e-3}, {2, 2e-4}, {4, 3e-4}});
   CHECK(two.next(6) == 2);
   decide(all, 6, {{6, 1e-4}, {1, 1e-3}, {2, 2e-3}, {4, 3e-3}});
-  CHECK(all.next(6) == 0);  // all threads are fastest: 0 stands for the caller's number
+  CHECK(all.next(6) == 0);  // using all threads is fastest: 0 means the caller's number of threads
   // The choice is made again if the number of available threads changes.
   CHECK(one.next(2) == 2);
   CHECK(one.deciding());
@@ -45,7 +45,7 @@ TEST_CASE("a choice that was made beside other work is made again", "[backend]")
   CHECK(choice.next(8) == 0);
   for (runs = 2; !choice.deciding() && runs < 1000; ++runs) choice.next(8);
   CHECK(runs == 512);
-  // Old measurements are not compared, however slow everything has become.
+  // Old measurements are not compared with new ones, even if all runs have become much slower.
   decide(choice, 8, {{8, 2e-2}, {1, 1.5e-2}, {2, 1.8e-2}, {4, 3e-2}});
   CHECK(choice.next(8) == 1);
 }

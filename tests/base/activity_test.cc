@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Collects what a display gets; the end of an activity is an empty entry.
+// Records the texts that a display receives; an empty text is the end of an activity.
 struct Shown {
   std::vector<std::optional<ActivityState>> states;
   Shown() {
@@ -74,7 +74,7 @@ TEST_CASE("an activity within another, or in another thread, is not shown") {
   REQUIRE(shown.states.size() == 2);
   CHECK(shown.states[0]->what == "outer");
   CHECK_FALSE(shown.states[1]);
-  const Activity next("next");  // the display is free again
+  const Activity next("next");  // the display can be used again
   CHECK(shown.states.size() == 3);
 }
 

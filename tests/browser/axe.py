@@ -1,11 +1,11 @@
-"""axe-core, the usual checker of accessibility, if one of the Python packages that contain it is installed:
-pip install axe-playwright-python, or axe-core-python."""
+"""Runs axe-core, the usual checker of accessibility, if a Python package that contains it is installed (pip install
+axe-playwright-python, or axe-core-python)."""
 import importlib.util
 import pathlib
 
 
 def source():
-    """The script axe.min.js; None if no package has it."""
+    """Returns the script axe.min.js; None if no installed package has it."""
     for package in ("axe_playwright_python", "axe_core_python"):
         spec = importlib.util.find_spec(package)
         found = [f for folder in (spec.submodule_search_locations if spec else []) for f in pathlib.Path(folder).rglob("axe.min.js")]
@@ -19,6 +19,6 @@ RUN = """axe.run(document, {resultTypes: ['violations']}).then(r => r.violations
 
 
 def violations(tab, script):
-    """The rules that the page of a chromium.Tab violates, with the first three elements of each."""
+    """Returns the rules that the page of a chromium.Tab violates, with the first three elements of each."""
     tab.value(f"{script}; undefined")
     return tab.value(RUN)

@@ -74,7 +74,7 @@ class Chromium:
 
 
 class Tab:
-    """A page, and what it complained of: errors on its console, scripts that failed or were refused, requests."""
+    """A page, and its problems: errors on the console, scripts that failed or were refused, requests."""
 
     def __init__(self, browser, width, height, dark):
         self.browser = browser

@@ -37,7 +37,7 @@ def lines(path):
 
 
 def record(path):
-    """Returns run.json without times and without how the run was started."""
+    """Returns run.json without times and without the settings of the start."""
     try:
         value = without_times(json.loads(path.read_text()))
     except (OSError, ValueError) as error:
@@ -63,7 +63,7 @@ def contents(folder):
 
 
 def differences(wanted, got, path=""):
-    """Returns the differences as texts: at most three for each list, and all of objects."""
+    """Returns the differences as texts: at most three for each list, and all for objects."""
     if isinstance(wanted, dict) and isinstance(got, dict):
         keys = sorted(set(wanted) | set(got))
         return [d for k in keys for d in differences(wanted.get(k), got.get(k), f"{path}/{k}")]

@@ -53,7 +53,7 @@ def trained(campaign, model, precision, level, variant):
 
 
 def text_words(precision):
-    """Returns the words of the job of the campaigns in a precision, without its number of threads."""
+    """Returns the command line of the campaigns' job in a precision, without the number of threads."""
     words = job("run", steps=12, save=6, evaluate=6)
     drop = {"--threads": 2, "--use_fp16": 1, "--inject_overflow": 2}
     if precision == ["--use_fp16"]:
@@ -66,7 +66,7 @@ def text_words(precision):
 
 
 def zoo_words(name, precision):
-    """Returns the words of a run of a few steps of a model of the tests' zoo."""
+    """Returns the command line of a run of a few steps, with a model of the tests' zoo."""
     path = ROOT / "tests/data/zoo" / name
     loss = json.loads((path / "ref.json").read_text()).get("loss_kind", "cross_entropy")
     return [path / "model.onnx", "--train", path / "batch.safetensors", "--loss", loss, "--batch_size", "4",

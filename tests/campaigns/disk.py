@@ -6,7 +6,7 @@ later changes may have reached the disk. The model has these states after a cut:
   lost      nothing that was not synced
   entries   all entries, no bytes that were not synced (files of length 0)
   zeros     all entries, files of full length whose unsynced bytes are zero
-  random    each unsynced entry there or not; of the unsynced bytes all, none, zeros, or a beginning of whole sectors
+  random    each unsynced entry exists or not; of the unsynced bytes exist all, none, zeros, or the first sectors
 """
 import os
 
@@ -15,7 +15,7 @@ SECTOR = 512
 
 
 class Node:
-    """A file (bytes) or a folder (name to Node): its current contents, and those that are durable."""
+    """A file (bytes) or a folder (name to Node), with its current and its durable contents."""
 
     def __init__(self, is_folder):
         self.is_folder = is_folder
@@ -126,8 +126,8 @@ def remains(node, state, random):
 
 
 def entries_left(node, state, random):
-    """Returns the entries of a folder after the power cut: those that were durable, and of the later changes all, none
-    or any."""
+    """Returns the entries of a folder after the power cut: the durable entries, and all, none or any of the later
+    changes."""
     if state == "lost":
         return node.durable
     if state != "random":

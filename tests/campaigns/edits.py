@@ -12,7 +12,7 @@ DEEP = "\"deep\""  # replaced by nested lists in the text, because Python's writ
 
 
 def edited(random, data):
-    """Returns the edited bytes and what was done: one to three edits."""
+    """Applies one to three edits. Returns the edited bytes and a description of the edits."""
     done = []
     for _ in range(random.choice([1, 1, 1, 2, 3])):
         kinds = [flip, cut, insert, remove, repeat]

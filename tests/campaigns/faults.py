@@ -20,8 +20,8 @@ def compile_library(folder):
 
 
 def without_exchange(folder):
-    """Returns the environment of a process whose file systems have no RENAME_EXCHANGE, as NFS; refusals are added to a
-    file."""
+    """Returns the environment of a process whose file systems have no RENAME_EXCHANGE, such as NFS; the refused calls
+    are appended to a file."""
     return {"LD_PRELOAD": str(compile_library(folder)), "FAULTY_IO_EXCHANGE": str(folder / "refused")}
 
 
@@ -31,7 +31,7 @@ def short_io(folder, seed):
 
 
 def require_strace():
-    """Skips the campaign where strace is missing or may not trace."""
+    """Skips the campaign if strace is not installed or has no permission to trace."""
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
     if subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode:
@@ -39,14 +39,15 @@ def require_strace():
 
 
 def injection(call, how, when, log):
-    """Returns the prefix of a command whose `when`-th system call `call` fails (how = errno) or is its last (how =
-    KILL). Every thread counts its own calls, so one call may fail in each of them. The file `log` lists the calls."""
+    """Returns words to put before a command. The `when`-th system call `call` of the command then fails (how = errno),
+    or the command is killed there (how = KILL). Every thread counts its own calls, so one call may fail in each of
+    them. The file `log` lists the calls."""
     what = "signal=KILL" if how == "KILL" else f"error={how}"
     return ["strace", "-f", "-qq", "-e", f"trace={call}", "-e", f"inject={call}:{what}:when={when}", "-o", log]
 
 
 def lost_text(log):
-    """Returns whether a write to standard error was made to fail: the process then cannot say why it ends."""
+    """Returns whether a write to standard error was made to fail. The process then cannot print why it ends."""
     return re.search(r"write\(2, .*\(INJECTED\)", log.read_text(errors="replace")) is not None
 
 

@@ -65,7 +65,7 @@ def chain_of(campaign, mode, most):
 
 
 def struck(process, number, delay):
-    """Sends a signal after `delay` seconds; whether the process was still running then."""
+    """Sends a signal after `delay` seconds; returns whether the process was still running."""
     try:
         process.wait(timeout=delay)
         return False
@@ -103,7 +103,7 @@ class Train:
         self.begun = False
 
     def start(self):
-        """Starts the command, which resumes what is there."""
+        """Starts the command, which resumes the run in the folder."""
         more = RESUME if self.begun else []
         self.begun = True
         return self.program.start(job(self.out, *more, **self.settings), self.folder, env=self.environment)
@@ -134,7 +134,7 @@ class ShortEpochs(Train):
         self.wanted = contents(whole)
 
     def command(self, out, *more):
-        """Returns the words of the job."""
+        """Returns the command line of the job."""
         return job(out, "--save_strategy", self.strategy, *more, **self.settings)
 
     def start(self):

@@ -1,7 +1,7 @@
 """Limits of disk space, file size, memory, descriptors, processes and stack. A run must end with a documented exit code and
 its JSON line, and leave no temporary file. Without the limit it must resume to the bytes of the uninterrupted run.
 
-A try is one limit. Disks need the right to mount a tmpfs.
+A try tests one limit. Tests of disks need the permission to mount a tmpfs.
 """
 import resource
 import shutil
@@ -13,7 +13,7 @@ from small_disk import SmallDisk
 
 SETTINGS = {"steps": 10, "save": 2, "evaluate": 4}
 STORAGE, MEMORY = 7, 9
-UNLOADABLE = 127  # the loader of the system found no memory for the libraries
+UNLOADABLE = 127  # the system's loader had no memory for the libraries
 
 
 def run(campaign):

@@ -44,7 +44,7 @@ def remove(path):
 
 
 def same(campaign, process, wanted, out="run"):
-    """Returns problems, unless the run ended with exit code 0 and the wanted bytes."""
+    """Returns problems; none if the run ended with exit code 0 and the wanted bytes."""
     if process.returncode:
         return [f"exit {process.returncode}: {process.stderr[-300:]}"]
     return wrong_result(wanted, campaign.folder / out)
@@ -107,7 +107,7 @@ def masked(campaign, mask, wanted):
 
 
 def spoken(campaign, language, wanted):
-    """Tries another language, which also formats numbers in another way."""
+    """Tries a locale with another language and another format of numbers."""
     return ordinary(campaign, wanted, env={"LC_ALL": language, "LANG": language})
 
 
@@ -117,7 +117,8 @@ def zoned(campaign, zone, wanted):
 
 
 def closed(campaign, descriptor, wanted):
-    """Closes descriptor 0, 1 or 2, or all of them (3). No message may be written to a file that gets such a number."""
+    """Closes descriptor 0, 1 or 2, or all of them (3). No message may be written to a file that gets one of these
+    descriptors."""
     numbers = range(3) if descriptor == 3 else [descriptor]
     problems = ordinary(campaign, wanted, preexec_fn=lambda: [os.close(n) for n in numbers])
     for path in (campaign.folder / "run").glob("*.jsonl"):

@@ -9,7 +9,8 @@ SETTINGS = {"steps": 8, "save": 2, "evaluate": 3}
 
 
 def run(campaign):
-    """Tries a run, a resumed run, a replacing run and an export, each with other sizes, in turn."""
+    """Tries in turn a run, a resumed run, a run that replaces another, and an export, each with other sizes of reads
+    and writes."""
     folder, program = campaign.folder, campaign.program
     faults.compile_library(folder)
     write_materials(folder)

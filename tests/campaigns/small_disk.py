@@ -1,4 +1,4 @@
-"""A small disk: a tmpfs that is mounted into the campaign's folder."""
+"""A small disk: a tmpfs that is mounted in the campaign's folder."""
 import contextlib
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from campaign import Skip
 
 
 class SmallDisk:
-    """A tmpfs at the folder `disk`, unmounted at the end. Raises Skip without the right to mount."""
+    """A tmpfs at the folder `disk`, unmounted at the end. Raises Skip if the process may not mount."""
 
     def __init__(self, folder, options):
         self.path = folder / "disk"

@@ -35,7 +35,7 @@ def exported(library):
         if section == 0 or info >> 4 == 0:  # undefined, or local
             continue
         text = data[names + name:data.index(b"\0", names + name)].decode()
-        if section != 0xfff1 or not text.startswith("ONNX_AMP_"):  # the name of the version itself
+        if section != 0xfff1 or not text.startswith("ONNX_AMP_"):  # the symbol that names the version itself
             out.append(text)
     return sorted(out)
 
@@ -78,7 +78,7 @@ def layouts(cc):
 
 
 def compile_headers(cc, cxx):
-    """Compiles the headers alone, with the warnings that their users may have on."""
+    """Compiles the headers without other code, with the warnings that their users may have enabled."""
     common = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion", "-Wshadow", "-fsyntax-only"]
     with tempfile.TemporaryDirectory() as folder:
         include = pathlib.Path(folder) / "onnx_amp"

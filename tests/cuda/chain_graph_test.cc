@@ -19,7 +19,7 @@ struct Model {
   Builder b{graph, cpu_evaluator()};
 
   ValueId input(const char* name, const Dims& d, DType t = DType::bf16) { return graph.add_input(name, t, d); }
-  // 3 x 3 with padding, weight "wN".
+  // A convolution of 3 x 3 with padding; its weight is "wN".
   ValueId conv(ValueId x, int64_t out) {
     const int64_t in = b.dims(x)[1];
     const ValueId w = graph.add_input(cat("w", weights++), DType::bf16, {out, in, 3, 3});
@@ -102,5 +102,5 @@ TEST_CASE("operands that broadcast and Dropout belong to an NHWC region", "[cuda
   CHECK(moved(g).size() == 4);  // x, two weights, the output; the bias needs no transpose
   CHECK(all_last(g, "Dropout"));
   CHECK(g.value(nodes(g, "Add")[0]->in[1]).dims == Dims{1, 1, 1, 8});
-  CHECK(nodes(fuse_elementwise(g), "Dropout").size() == 1);  // not fused: generated kernels number its bits differently
+  CHECK(nodes(fuse_elementwise(g), "Dropout").size() == 1);  // not fused: its random bits would differ
 }

@@ -40,7 +40,7 @@ int64_t count(const Graph& g, const std::string& op, bool last) {
 
 }  // namespace
 
-// Regions form as with TF32, but products are fp32, so results can be compared with PyTorch's.
+// Regions are formed as with TF32, but products are computed in fp32, so results can be compared with PyTorch's.
 TEST_CASE("models with NHWC regions agree with PyTorch", "[cuda][channels_last]") {
   const auto device = cuda::make_emulated_device();
   device->chains_fp32 = true;

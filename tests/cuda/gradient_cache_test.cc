@@ -57,14 +57,14 @@ TEST_CASE("a cached window on a device is the CPU's", "[cuda][gradient_cache]") 
   const Losses losses = LossSpec{"multiple_negatives", {"y"}};
   GradientCache on_host(a, losses), on_device(b, losses);
   const double scale = low ? 256 : 0.1;
-  for (int step = 0; step < 4; ++step) {  // recorded from the third step on
+  for (int step = 0; step < 4; ++step) {  // steps are recorded as a CUDA graph from the third one on
     INFO("step " << step);
     a.state().step = b.state().step = step;
     std::vector<Tensors> batches;
     for (const int64_t rows : {8, 8, 4}) batches.push_back({{"x", normal({rows, 6}, 1, 10 * step + batches.size())}});
     const Found want = cached(on_host, a, batches, scale), got = cached(on_device, b, batches, scale);
     REQUIRE(got.gradients.size() == want.gradients.size());
-    // fp32: another order of sums. 16 bits: some elements round the other way, a relative 2^-11
+    // fp32: another order of sums. 16 bits: some elements round differently, by 2^-11 of their value
     const double tolerance = low ? 4e-3 : 1e-5;
     CHECK(got.sums[0] == Catch::Approx(want.sums[0]).epsilon(tolerance));
     double worst = 0;

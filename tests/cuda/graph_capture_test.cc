@@ -1,4 +1,4 @@
-// CUDA graph capture with a fake driver that refuses it: the run continues, and no resources leak.
+// Tests a fake driver that refuses to capture CUDA graphs: the run continues, and no resources leak.
 #include "backend/cuda/graph_capture.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,4 +1,5 @@
-// The guard of a library's matrix products with epilogues, and the fallback for unsupported epilogues, in the emulator.
+// Tests in the emulator the check of a library's matrix products with epilogues, and the fallback for unsupported
+// epilogues.
 #include "backend/cuda/library_product.h"
 
 #include <catch2/catch_all.hpp>
@@ -173,13 +174,13 @@ TEST_CASE("accumulating, a library's product adds once", "[cuda]") {
   CHECK(runs == 3);
 }
 
-// A guarded product as in MatMulBiasGrad+=: c += a b, extra = sums. The project's kernel is a plain loop.
+// A checked product as in MatMulBiasGrad+=: c += a b, extra = sums. The project's kernel is a plain loop.
 struct Accumulating {
   std::unique_ptr<cuda::EmulatedDevice> device = cuda::make_emulated_device();
   std::shared_ptr<FakeProduct> fake = std::make_shared<FakeProduct>();
   int runs = 0;
   std::vector<float> a{1, 2, 3, 4}, b{5, 6, 7, 8}, c{100, 200, 300, 400}, sums{0, 0};
-  static constexpr float kOwn = 1.00001f;  // marks the project's result, within the tolerance
+  static constexpr float kOwn = 1.00001f;  // marks the project's result by a change within the tolerance
   std::vector<float> want(float factor) const {
     return {100 + factor * 19, 200 + factor * 22, 300 + factor * 43, 400 + factor * 50};
   }

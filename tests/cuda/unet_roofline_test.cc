@@ -7,7 +7,7 @@ using namespace amp;
 
 namespace {
 
-// Copies that change a layout: the weights' copies, their gradients, and images.
+// Copies that change a layout: copies of weights, of the weights' gradients, and of images.
 struct Moves {
   int64_t nodes = 0, bytes = 0;
 };

@@ -106,8 +106,8 @@ TEST_CASE("cuDNN plans a 16-bit weight gradient with sums in fp32", "[cudnn]") {
 
 TEST_CASE("cuDNN plans convolutions with odd windows, groups and biases for an H100", "[cudnn]") {
   skip_without_described_devices();
-  const WindowAxis same{32, 16, 3, 2, 1, 0, 1};       // SAME_UPPER: padded only at the end
-  const WindowAxis left_over{32, 15, 3, 2, 1, 0, 0};  // the last column is not read
+  const WindowAxis same{32, 16, 3, 2, 1, 0, 1};       // SAME_UPPER: padding only at the end
+  const WindowAxis left_over{32, 15, 3, 2, 1, 0, 0};  // the last column of the input is not read
   const WindowAxis dilated{40, 36, 3, 1, 2, 0, 0}, line{1, 1, 1, 1, 1, 0, 0};
   for (const DType type : kTypes) {
     for (const auto kind : {ConvolutionKind::forward, ConvolutionKind::grad_x, ConvolutionKind::grad_w}) {

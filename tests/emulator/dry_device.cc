@@ -1,5 +1,6 @@
 // The dry device records the work of a step without computing it. Memory is an address without storage. Kernels of
-// nodes are replaced by notes with the bytes and operations of backend/node_work.h. Its libraries accept every request.
+// nodes are replaced by records with the bytes and operations of backend/node_work.h. Its libraries accept every
+// request.
 #include "tests/emulator/dry_device.h"
 
 #include <cstring>
@@ -182,7 +183,7 @@ class Dry final : public DryDevice {
     w.type = what.type;
     w.shape = key_of(what);
   }
-  // Adds to the current node's work, or makes a new entry outside of a node.
+  // Adds to the current node's work; outside of a node, makes a new entry.
   void note(const std::string& what, int64_t launches, int64_t copies, int64_t bytes) {
     if (!inside_) {
       work_.emplace_back();

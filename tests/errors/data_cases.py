@@ -1,4 +1,4 @@
-"""Command lines that data, tokenizers and checkpoints of other programs let fail."""
+"""Command lines that fail because of data, tokenizers and checkpoints of other programs."""
 import json
 
 import proto

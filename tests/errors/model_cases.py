@@ -1,4 +1,4 @@
-"""Command lines that a model file lets fail."""
+"""Command lines that fail because of a model file."""
 import os
 
 import proto

@@ -202,7 +202,7 @@ def _(f):
 
 @case("E_SERVE")
 def _(f):
-    f.held = socket.socket()  # open while the command runs
+    f.held = socket.socket()  # stays open while the command runs
     f.held.bind(("127.0.0.1", 0))
     f.held.listen()
     return linear(f, "--serve", str(f.held.getsockname()[1]))

@@ -3,8 +3,9 @@
 standard library.
 
 1. Every id in the sources is in the table and is raised with the exit code of the table only. Every entry is raised.
-2. The example of an entry has words of a message in the sources. program_test.py compares those that it raises as a whole.
-3. A test names every id, except those that no input raises (`by`).
+2. The example of an entry has words of a message in the sources. program_test.py compares the whole example of the
+   errors that it raises.
+3. A test names every id, except those that no input can raise (`by`).
 4. docs/errors.md equals the page that is generated from the table. UPDATE_DOCS=1 tests/errors/test.py writes it."""
 import os
 import re
@@ -91,7 +92,8 @@ def exits():
 
 
 class Sources:
-    """The ids in the sources: where each is, and the exit codes that calls name. `words`: all literals, as printed."""
+    """Returns the ids in the sources, with their locations and the exit codes of the calls. `words`: all literals, as
+    printed."""
 
     def __init__(self):
         self.places, self.exits, self.words, self.faults = {}, {}, set(), []

@@ -58,7 +58,7 @@ SourceGraph linear_layer() {
   return g;
 }
 
-// A small run. One is used for all inputs, because compiling takes much longer than a step.
+// A small run, which is used for all inputs, because compiling takes much longer than a step.
 struct Run {
   SourceGraph graph = linear_layer();
   std::unique_ptr<Dataset> data =

@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<const char*> argv = {"onnx-amp-finetune"}, envp;
   std::vector<std::string> words = split(std::string(fuzz::text(data, size)), '\n');
   for (std::string& word : words) {
-    word.resize(std::strlen(word.c_str()));  // an argument ends at its first NUL
+    word.resize(std::strlen(word.c_str()));  // an argument ends at its first null byte
     if (reads_files(word)) return 0;
     (word.starts_with("ONNX_AMP_") ? envp : argv).push_back(word.c_str());
   }

@@ -1,5 +1,5 @@
-// Configuration files. The first byte selects the verb, and JSON or YAML. The rest is the file: flags, the
-// configuration of a run.json, or another trainer's configuration.
+// Fuzzes configuration files. The first byte selects the verb, and JSON or YAML. The remaining bytes are the file:
+// flags, the configuration of a run.json, or another trainer's configuration.
 #include "fuzz/fuzz.h"
 #include "tools/cli/config.h"
 

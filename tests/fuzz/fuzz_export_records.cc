@@ -1,5 +1,5 @@
-// export.safetensors of a run: the settings, facts and tensors by which a stopped run is exported. The input is the
-// JSON record, or a whole file if it does not begin with '{'.
+// Fuzzes export.safetensors of a run: the settings, facts and tensors with which a stopped run is exported. The input
+// is the JSON record, or a whole file if it does not begin with '{'.
 #include "base/safetensors.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_folder.h"

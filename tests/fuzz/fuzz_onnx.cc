@@ -1,5 +1,5 @@
-// Imports an ONNX file: protobuf, schema checks, functions, subgraphs, and the passes that find weights. External data
-// is that of fuzz_external_data; here no file but the model exists.
+// Imports an ONNX file: protobuf, schema checks, functions, subgraphs, and the passes that find weights. The target
+// fuzz_external_data covers external data; here only the model's file exists.
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_folder.h"
 #include "importer/read/import.h"

@@ -1,4 +1,4 @@
-// Text tables; the first byte selects the format.
+// Fuzzes the readers of text tables; the first byte selects the format.
 #include "data/reader.h"
 #include "data/table.h"
 #include "fuzz/fuzz.h"

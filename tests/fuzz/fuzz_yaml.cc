@@ -1,4 +1,5 @@
-// YAML as JSON: aliases, tags, many documents, deep nesting. What is read must be JSON that can be written.
+// Fuzzes the conversion of YAML to JSON: aliases, tags, many documents, deep nesting. The result must be JSON that can
+// be written.
 #include "fuzz/fuzz.h"
 #include "tools/cli/other_trainers.h"
 

@@ -18,7 +18,7 @@ def small(j):
         model["vocab"] = vocab[:MOST]
         return j
     special = {t["content"] for t in j["added_tokens"]}
-    named = {model.get("unk_token"), "a</w>"}  # the reader recognizes CLIP by the second one
+    named = {model.get("unk_token"), "a</w>"}  # the reader recognizes CLIP by the second token
     kept = {t for i, t in enumerate(vocab) if i < MOST or t in special or t in named}
     merges = []
     for merge in model.get("merges", [])[:12]:
@@ -36,7 +36,7 @@ def main():
     for name in ("byte_fallback", "byte_level", "clip", "form_nfkc", "form_strip", "roberta", "word_piece", "unigram"):
         j = small(json.loads((FULL / f"{name}.json").read_text()))
         text = json.dumps(j, ensure_ascii=False, separators=(",", ":"))
-        if name == "unigram":  # its charsmap has 300 KB: the start of it
+        if name == "unigram":  # only the start of its charsmap, which has 300 KB
             for step in [j["normalizer"], *j["normalizer"].get("normalizers", [])]:
                 if step["type"] == "Precompiled":
                     step["precompiled_charsmap"] = "CAAAAAAEAAAAAAAAYQA="

@@ -1,5 +1,5 @@
-// MemoryFolder: files stay open, and put() overwrites and truncates them. Errors end the process, because they are not
-// the input's.
+// MemoryFolder: files stay open, and put() overwrites and truncates them. Errors end the process, because the input
+// cannot cause them.
 #include "fuzz/memory_folder.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void cannot(const char* what, const std::string& path) {
   std::cerr << "fuzz: cannot " << what << " '" << path << "': " << std::strerror(errno) << '\n';
-  std::_Exit(2);  // not abort(): this is not a finding
+  std::_Exit(2);  // not abort(), because this is not a finding
 }
 
 std::string parent() {

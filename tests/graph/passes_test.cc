@@ -41,13 +41,13 @@ TEST_CASE("a cast of what is computed for it alone goes into the producer") {
   CHECK(text_of(absorb_casts(
             CoreText("input x 2 2\nparam w 2 2\na = MatMul(x, w)\nb = Cast(a) " + to16 + "\noutput b").graph)) ==
         "t0 float16[2,2] = MatMul(x, w)\noutput b = t0\n");
-  // A cast with other readers, or an output: it stays.
+  // A cast that has other readers, or is an output, remains.
   CHECK(ops_of(absorb_casts(
             CoreText("input x 2\na = Exp(x)\nb = Cast(a) " + to16 + "\nc = Neg(a)\noutput b\noutput c").graph)) ==
         "Exp Cast Neg");
   CHECK(ops_of(absorb_casts(CoreText("input x 2\na = Exp(x)\nb = Cast(a) " + to16 + "\noutput a\noutput b").graph)) ==
         "Exp Cast");
-  // A cast of an input, a parameter, a view, a moved or an integer value: it stays.
+  // A cast of an input, a parameter, a view, a moved value or an integer remains.
   CHECK(ops_of(absorb_casts(CoreText("input x 2\nb = Cast(x) " + to16 + "\noutput b").graph)) == "Cast");
   CHECK(ops_of(absorb_casts(CoreText("param w 2\nb = Cast(w) " + to16 + "\noutput b").graph)) == "Cast");
   CHECK(ops_of(absorb_casts(
@@ -58,13 +58,13 @@ TEST_CASE("a cast of what is computed for it alone goes into the producer") {
 }
 
 TEST_CASE("up-casts go into what accumulates in fp32, or was planned so") {
-  // A product of 16-bit operands, planned in 16 bit: its sum is fp32 anyway (dW).
+  // A product of 16-bit operands that is planned in 16 bits (dW). Its sum is computed in fp32 in any case.
   CoreText product("input x fp16 2 2\ninput y fp16 2 2\na = MatMul(x, y)\nb = Cast(a) " + to32 + "\noutput b");
   CHECK(text_of(absorb_casts(product.graph)) == "t0 float32[2,2] = MatMul(x, y)\noutput b = t0\n");
   // An elementwise node planned in fp32 over 16-bit operands ...
   CoreText fp32("input x fp16 2\na = Exp(x)\nb = Cast(a) " + to32 + "\noutput b");
   CHECK(ops_of(absorb_casts(fp32.graph)) == "Exp");
-  // ... and in 16 bit: its rounding is part of the plan.
+  // ... and planned in 16 bits: the rounding is part of the plan.
   CoreText fp16("input x fp16 2");
   fp16.builder.origin.compute = DType::f16;
   const ValueId a = fp16.builder.op("Exp", {fp16["x"]}), b = fp16.builder.cast(a, DType::f32);
@@ -73,7 +73,8 @@ TEST_CASE("up-casts go into what accumulates in fp32, or was planned so") {
 }
 
 TEST_CASE("a value that is rounded to 16 bits for two readers stays rounded for both") {
-  // One reader: the gradient of a weight's cast, whose rounding is dropped. Then an output as a second reader.
+  // First, the only reader is the gradient of a weight's cast, and the rounding is removed. Then an output is a second
+  // reader.
   const std::string alone = "input x 2\na = Exp(x)\nb = Cast(a) " + to16 + "\nc = Cast(b) " + to32 + "\nd = Neg(c)\n";
   CHECK(text_of(absorb_casts(CoreText(alone + "output d").graph)) ==
         "t0 float32[2] = Exp(x)\nt1 float32[2] = Neg(t0)\noutput d = t1\n");

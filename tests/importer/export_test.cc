@@ -14,7 +14,7 @@
 using namespace amp;
 using namespace amp::test;
 
-// Returns every parameter plus 0.125; tied parameters only once.
+// Returns every parameter with 0.125 added; tied parameters occur only once.
 static std::vector<TrainedTensor> shifted(const SourceGraph& g) {
   std::vector<TrainedTensor> out;
   for (size_t i = 0; i < g.values.size(); ++i) {

@@ -1,6 +1,6 @@
-// Compares verdicts on files of seven exporters with the truth: the tensors that changed when the
-// framework's trainable parameters did (tests/data/importer/exporters/ORIGIN.md). A verdict that
-// `check` does not call unsure must be right.
+// Compares the importer's decisions (weight or constant) on files of seven exporters with the truth: weights are the
+// tensors that changed when the framework's trainable parameters changed (tests/data/importer/exporters/ORIGIN.md). A
+// decision that `check` does not mark unsure must be right.
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -50,5 +50,5 @@ TEST_CASE("verdicts on files of many exporters", "[discover][exporters]") {
     }
   }
   CHECK(tensors > 200);
-  CHECK(unsure * 100 <= 3 * tensors);  // few verdicts may be unsure
+  CHECK(unsure * 100 <= 3 * tensors);  // only a few decisions may be unsure
 }

@@ -17,7 +17,7 @@ using namespace amp::test;
 namespace {
 
 // Returns the model x -> l1 -> b1 -> l2 -> b2, in which the eight tensors of the norms b1 and b2 are merged into two.
-// If `aliases`, Identity nodes name the norms' tensors, else the paths of the nodes name the norms.
+// With `aliases`, names of Identity nodes distinguish the norms; otherwise node paths do.
 onnx::ModelProto merged_norms(bool aliases, const std::string& second = "b2") {
   onnx::ModelProto m = parse(R"(<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
     g (float[N,2] x) => (float[N,2] y)
@@ -179,7 +179,7 @@ TEST_CASE("views of one parameter that the exporter recorded are one weight", "[
   o.tie_weights_auto = false;
   const Imported apart = import_model(f / "model.onnx", o);
   CHECK(count_parameters(apart.graph).tensors == 2);
-  // The gradient of the one weight is the sum over its views, element by element.
+  // The gradient of the single weight is the sum of the gradients of its views, element by element.
   const std::map<std::string, HostTensor> feeds{{"x", floats({3, 2}, {0.3, -1.2, 0.8, 0.5, 1, 2})}};
   const Run one = run(tied.graph, feeds, true), two = run(apart.graph, feeds, true);
   CHECK(one.out.at("y").to_doubles() == two.out.at("y").to_doubles());

@@ -55,7 +55,7 @@ TEST_CASE("statistics merged with other tensors get a value of their own", "[sta
   CHECK(value(g, "one").trainable);
   CHECK(m.doc->separated.size() == 3);  // mean and variance of the first norm, one mean for the others
   CHECK(g.nodes[1].inputs[3] == g.nodes[2].inputs[3]);
-  CHECK(value(g, "v").reason.find("running variance") == 0);  // only that module reads v
+  CHECK(value(g, "v").reason.find("running variance") == 0);  // only this module reads v
 
   // Without a change the file stays the same. Changed statistics become separate initializers.
   export_model(*m.doc, g, {}, {}, f / "same.onnx");

@@ -18,10 +18,10 @@ std::string tensor_of(const std::string& dims, const std::string& name, int64_t 
   return cat("float[", dims, "] ", name, " = {", join(all, ","), "}");
 }
 
-// The verdict on zeros that `body` concatenates with tokens [2,4,8]. The last layer of the model reads the result z of
-// `body`.
+// Returns the importer's decision on zeros that `body` concatenates with tokens [2,4,8]. The last layer of the model
+// reads the result z of `body`.
 struct Token {
-  bool trains = false, joined = false;  // joined: the evidence contains "joined to tokens"
+  bool trains = false, joined = false;  // joined: whether the evidence contains "joined to tokens"
 };
 Token token(const std::string& body, const std::string& tensor = tensor_of("2,1,8", "made_up_0", 16, 0)) {
   const TempDir f;
@@ -43,7 +43,7 @@ TEST_CASE("zeros that are joined to tokens train where a table of positions is a
     CHECK(token(body).trains);
     CHECK(token(body).joined);
   }
-  // An initial state: nothing is added, or only a bias.
+  // The zeros are an initial state: nothing is added to them, or only a bias.
   CHECK_FALSE(token("z = Concat <axis = 1> (made_up_0, t)").joined);
   CHECK_FALSE(token("j = Concat <axis = 1> (made_up_0, t)  z = Add (j, bias)").joined);
 }

@@ -249,8 +249,8 @@ TEST_CASE("weights before an ArgMax are weights", "[weights]") {
 
 TEST_CASE("flags for the tensors in doubt are right as they stand", "[weights]") {
   const TempDir f;
-  // A named factor is trained, but the verdict is unsure. A series that the exporter rearranged is not trained, and the
-  // verdict is unsure too.
+  // A factor with a name is trained, but the decision is marked unsure. A series that the exporter rearranged is not
+  // trained, and this decision is marked unsure too.
   const onnx::ModelProto file =
       torch_model("float m__strength = {0.3712}, float[8] onnxXXMul_9 = {1,2,4,8,16,32,64,128}",
                   "c = Mul (h, m__strength)  y = Mul (c, onnxXXMul_9)");

@@ -77,7 +77,7 @@ std::string folder_in(const std::string& parent, const std::string& path) {
   return rest.find('/') == std::string::npos ? std::string() : rest.substr(0, rest.find('/'));
 }
 
-// Why a file may not include another one of the same parent folder; empty: it may.
+// Returns why a file may not include another file of the same parent folder; empty if it may.
 std::string folder_fault(const std::string& from, const std::string& to) {
   std::set<std::string> parents;
   for (const Folder& f : folders()) parents.insert(f.parent);

@@ -90,8 +90,8 @@ def distance(name):
     return max(abs(a - b) for a, b in zip(losses(name), losses("whole")))
 
 
-# Another number of ranks adds in another order. The tolerance is three times the difference between the run of one rank and
-# that of all.
+# Another number of ranks adds in another order. The tolerance is three times the difference between a run with one rank
+# and a run with all ranks.
 rounding = 3 * distance("alone") + 1e-6
 random.seed(args.seed)
 kinds = ["kill", "exit", "message", "stop", "memory", "init_kill", "init_stop"]
@@ -101,7 +101,7 @@ longest = {}  # seconds until the others had ended
 trial = 0
 while trial < args.trials:
     name, kind, rank = f"run{trial}", kinds[trial % len(kinds)], random.randrange(args.ranks)
-    moment = random.uniform(0.1, min(length, args.until)) if kind[:4] != "init" else 0.5  # about when MPI starts
+    moment = random.uniform(0.1, min(length, args.until)) if kind[:4] != "init" else 0.5  # MPI starts about then
     # If a rank is lost, some launchers end all others; srun does not.
     leaves = trial % 2 == 1
     fault = {"FAULT_KIND": kind, "FAULT_RANK": rank, "FAULT_MS": int(moment * 1000)}
@@ -123,17 +123,17 @@ while trial < args.trials:
         faults.append("hangs")
     ended = statuses(name)
     survivors = [ended[r] for r in range(args.ranks) if r != rank]
-    # A lack of memory shows only at the next allocation.
+    # A lack of memory has an effect only at the next allocation.
     since = max(begin + moment, ended[rank][1] or 0) if kind == "memory" else begin + moment
     took = max([t - since for s, t in survivors if t] or [0])
-    # A rank that has written the model does not need the others any more. The launcher may end another one before it prints its
-    # message.
+    # A rank that has written the model does not need the other ranks any more. The launcher may end another rank before
+    # that rank prints its message.
     if any(s == 0 for s, t in survivors) and os.path.exists(f"{work}/{name}/model.onnx"):
-        clear(name)  # the fault came too late: the trial is repeated
+        clear(name)  # the fault came after the end of the run, so the trial is repeated
         length *= 0.9
         continue
     by_mpi = "MPI_Init_thread" in err  # MPI's initialization ended them
-    absent = "did not connect within" in err  # the others cannot distinguish a rank that ended before it connected from one that hangs
+    absent = "did not connect within" in err  # a rank that ended before it connected looks like one that hangs
     in_start = absent or "had started" in err or by_mpi
     if took > HEARTBEAT * ("stop" in kind or absent) + args.patience:
         faults.append(f"took {took:.1f} s")
@@ -152,7 +152,7 @@ while trial < args.trials:
         faults.append(key)
     told[key] = told.get(key, 0) + 1
     longest[kind] = max(took, longest.get(kind, 0))
-    # The remaining checkpoint must be complete: the run resumes from it, with as many ranks or with one.
+    # The remaining checkpoint must be complete: the run resumes from it, with the same number of ranks or with one.
     again = RANKS + command(name, args.ranks, "--resume", "auto") if trial % 4 < 2 else command(name, 1, "--resume", "auto")
     if not os.path.exists(f"{work}/{name}/model.onnx"):
         r = subprocess.run(again, cwd=work, env=environment, capture_output=True, text=True, timeout=300)

@@ -39,7 +39,7 @@ def children_of(parent):
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{entry}/stat") as file:
-                fields = file.read().rpartition(")")[2].split()  # the name before may hold spaces
+                fields = file.read().rpartition(")")[2].split()  # the name may contain spaces
         except OSError:  # it has ended
             continue
         if int(fields[1]) == parent:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Ranks that mpirun starts must write the same bytes as threads of one process. Exit 4: skipped, with the reason."""
+"""Tests that ranks that mpirun starts write the same bytes as threads of one process. Exit 4: skipped, with the
+reason."""
 import argparse, json, os, shutil, signal, socket, subprocess, tempfile, time
 
 from handshake import connected, say_hello
@@ -54,7 +55,7 @@ run("moved", MPIRUN + ["-np", "2"], *more, "--resume", "auto")
 run("whole", [], "--ranks", "2", *more)
 assert len(losses("moved")) == 20
 worst = max(abs(a - b) for a, b in zip(losses("moved"), losses("whole")))
-assert worst < 1e-3, worst  # products are in 16 bits: an element that rounds differently changes by 2^-11 of its value
+assert worst < 1e-3, worst  # a 16-bit product that rounds differently changes by 2^-11
 
 # A rank with other settings is refused; the message names the setting.
 single = [args.binary, args.model, "--train", "train.csv", "--vocab", "vocab.txt", "--text_columns", "text", "--output_dir", "other",

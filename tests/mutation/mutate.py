@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Mutation testing: one-line faults of mutations.txt and held_out.txt, and which of them the tests notice.
+"""Mutation testing: one-line faults of mutations.txt and held_out.txt, and which of them the tests detect.
 
     tests/mutation/mutate.py                  builds once with all mutations, and runs the tests of each
     tests/mutation/mutate.py --changed main   only files that changed since main, for at most 15 minutes
     tests/mutation/mutate.py --only 17        one mutation; again after a test was added
     tests/mutation/mutate.py --list held_out  one of the lists
-    tests/mutation/mutate.py --check          only: does every entry of the list still match its file?
+    tests/mutation/mutate.py --check          only checks that every entry of the list still matches its file
 
 The sources are copied to --work, where each mutated line becomes a choice between both lines by the environment
 variable ONNX_AMP_MUTATION (switch.py). So one build serves all mutations. A mutation is killed if one of its test
@@ -40,7 +40,7 @@ inline const int number = std::getenv("ONNX_AMP_MUTATION") ? std::atoi(std::gete
 inline bool is(int n) { return number == n; }
 }  // namespace amp_mutation
 """
-LINKED = {"tests/data", "docs"}  # read by tests, never changed: links to the folders of the checkout
+LINKED = {"tests/data", "docs"}  # folders that tests only read: links to those of the checkout
 
 
 def git(*words):
@@ -49,7 +49,8 @@ def git(*words):
 
 
 def write_if_changed(path, text):
-    """Keeps the time of a file that stays the same, so that ninja does not compile it again."""
+    """Writes a file only if its text differs. Otherwise the modification time stays, and ninja does not compile the
+    file again."""
     if path.exists() and not path.is_symlink() and path.read_bytes() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +78,7 @@ def copy_sources(work, chosen):
     for path in [p for m in mutations.MODULES + ["tests"] for p in (work / m).rglob("*") if p.is_file()]:
         name = str(path.relative_to(work))
         if name not in kept and not name.startswith(linked):
-            path.unlink()  # removed from the checkout: CMake would still find it
+            path.unlink()  # removed from the checkout; CMake would otherwise still find the file
 
 
 def build(work, programs, arguments):
@@ -101,7 +102,7 @@ def run(work, program, number, seconds):
         except subprocess.TimeoutExpired:
             code = None
         try:
-            os.killpg(child.pid, 9)  # also processes that a failed test left running
+            os.killpg(child.pid, 9)  # also ends processes that a failed test left running
         except ProcessLookupError:
             pass
         child.wait()
@@ -122,7 +123,7 @@ class Trials:
             self.limits[program] = 30 + 4 * seconds
 
     def try_one(self, m):
-        """Returns ("killed" or "survived", what did it, seconds)."""
+        """Returns ("killed" or "survived", the test program that failed, seconds)."""
         total = 0.0
         for program in m.programs:
             result, seconds = run(self.work, program, m.number, self.limits[program])

@@ -1,6 +1,6 @@
 // A libnccl whose ranks are threads of one process (fake_nccl.h). Groups of calls are collected until ncclGroupEnd().
-// Every rank waits until all have arrived, then adds the ranks' data in order, rounded after each rank. Results of
-// calls can be planned by a test.
+// Every rank waits until all ranks have arrived, then adds the ranks' data in order and rounds after each rank. Results
+// of calls can be planned by a test.
 #include "tests/nccl/fake_nccl.h"
 
 #include <condition_variable>
@@ -82,7 +82,7 @@ void add(const Group& g, std::vector<char>& out) {
     const T* const x = static_cast<const T*>(g.shown[static_cast<size_t>(r)]->send);
     for (size_t i = 0; i < n; ++i) {
       if constexpr (sizeof(T) == 2)
-        sum[i] = T(static_cast<float>(sum[i]) + static_cast<float>(x[i]));  // rounded at each rank, as NCCL's rings do
+        sum[i] = T(static_cast<float>(sum[i]) + static_cast<float>(x[i]));  // rounded after each rank, as in NCCL
       else
         sum[i] += x[i];
     }

@@ -178,7 +178,7 @@ TEST_CASE("ONNX's node tests", "[node]") {
       }
       if (contradicts_engines(name)) {
         INFO(name);
-        CHECK_FALSE(wrong.empty());  // otherwise the exception is obsolete
+        CHECK_FALSE(wrong.empty());  // fails if the exception is obsolete
         ++excepted;
         continue;
       }

@@ -51,7 +51,7 @@ TEST_CASE("residual sums and norms become one node and compute the same bits") {
         INFO(text);
         const Graph g = training_graph(text), f = fuse_norms(g);
         CHECK(count(f, "AddNorm") == 2);
-        CHECK(count(f, "LayerNorm") == 1);  // the first: no sum before it
+        CHECK(count(f, "LayerNorm") == 1);  // the first norm has no sum before it
         CHECK(count(f, "Dropout") == 0);
         CHECK(f.n_nodes() < g.n_nodes());
         check_equal(g, f);
@@ -68,7 +68,7 @@ TEST_CASE("a sum that somebody reads before the norm, or that leaves the graph, 
   CHECK(ops(head + tail + "t = Exp(s)\noutput y\noutput t") == "MatMul AddNorm Exp");
   CHECK(ops(head + "t = Exp(s)\n" + tail + "output y\noutput t") == "MatMul Add Exp LayerNorm");
   CHECK(ops(head + tail + "output y\noutput s") == "MatMul Add LayerNorm");
-  // A bias that broadcasts within rows is a separate sum.
+  // A bias that is broadcast within rows remains a separate addition.
   const std::string rows = "input x 4 8\nparam c 1 8\nparam g 8\ns = Add(x, c)\n";
   CHECK(ops(rows + tail + "output y") == "Add LayerNorm");
 }

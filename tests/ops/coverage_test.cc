@@ -17,8 +17,8 @@ namespace {
 constexpr size_t kDifferentNodes = 20;
 constexpr size_t kHighestRank = 5;
 
-// Core operators that do not take ranks 0 to 5. The rank of a node is that of its first differentiated operand; of an
-// elementwise one, the largest.
+// Core operators that do not support all ranks from 0 to 5. The rank of a node is the rank of its first differentiated
+// operand, and the largest rank of its operands if the node is elementwise.
 struct Ranks {
   std::vector<const char*> ops;
   size_t lowest, highest;

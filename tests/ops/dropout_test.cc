@@ -13,7 +13,7 @@ using namespace amp;
 
 namespace {
 
-// A micro-batch of `rows` samples after `before` others of its window.
+// A micro-batch of `rows` samples, after `before` samples of the same accumulation step.
 std::vector<float> dropped(const Dims& dims, int64_t before, int64_t rows, int64_t step = 5, int64_t site = 3) {
   const RunState state{7, step, before};
   HostTensor x = HostTensor::empty(DType::f32, dims), y = HostTensor::zeros(DType::f32, dims);
@@ -84,7 +84,8 @@ TEST_CASE("samples and micro-batches draw different bits, at the right rate", "[
     same_odd += a[i] == odd[i];
     same_site += a[i] == site[i];
   }
-  // Standard deviations: 65 of 6000; agreement of independent masks 0.58 n with 70.
+  // The expected count is 6000, with standard deviation 65. Independent masks agree in 0.58 n elements, with standard
+  // deviation 70.
   CHECK(std::abs(zeros - 6000) < 300);
   for (const int64_t s : {same, same_odd, same_site}) CHECK(std::abs(s - 11600) < 350);
 }

@@ -23,7 +23,7 @@ constexpr size_t kCasesPerOperator = 8;
 
 struct Mutant {
   std::string what;
-  ValueId value;  // multiplied by factor where it is produced; or
+  ValueId value;  // the node's output is multiplied by `factor`, or
   double factor = 1;
   NodeId swapped;  // this node's first two operands are swapped
 };
@@ -154,7 +154,7 @@ TEST_CASE("every broken gradient rule is caught") {
       ++done;
     }
     INFO("operator " << op << ": no mutant of its backward graph had an effect");
-    // Rules that pass the upstream gradient on.
+    // Rules that pass the upstream gradient on unchanged.
     const bool passes_on = op == "Add" || op == "Reshape" || op == "Cast" || op == "RoundStraight";
     CHECK((count.caught > 0 || passes_on));
     all.caught += count.caught;

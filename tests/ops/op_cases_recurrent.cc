@@ -8,7 +8,7 @@ namespace {
 
 struct Layer {
   int64_t time, batch, hidden;
-  bool reverse = false, lengths = false, optional = false;  // optional: peepholes of LSTM, reset after of GRU
+  bool reverse = false, lengths = false, optional = false;  // optional: peepholes of LSTM, linear_before_reset of GRU
 };
 
 // Attributes of a layer. Activations are numbered as in backend/cpu/recurrent/recurrent.h: sigmoid 0, tanh 1, relu 2,
@@ -123,7 +123,7 @@ const Layer kLarge = {12, 16, 20, true, true, true};
 void add_recurrent_cases(OpSpecs& s) {
   for (const char* op : {"LSTM", "LSTMGrad", "GRU", "GRUGrad", "RNN", "RNNGrad"}) {
     s[op].fp32_tolerance = 1e-5;
-    s[op].inner_steps = 4;  // the state, or the gates' gradients, are rounded before every step's product
+    s[op].inner_steps = 4;  // the state or the gates' gradients are rounded before each step's product
   }
   for (const Layer& l : kLayers) {
     s["LSTM"].cases.push_back(lstm(l, {0, 1, 1}));

@@ -9,7 +9,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 void reductions(OpSpecs& s) {
-  for (const int64_t keep : {0, 1}) {  // over no axis, and a scalar: the identity
+  for (const int64_t keep : {0, 1}) {  // a reduction over no axis, or of a scalar, is the identity
     for (const Dims& d : {Dims{}, Dims{2, 3}}) {
       const Attrs a{{"axes", Ints{}}, {"keepdims", keep}};
       for (const char* op : {"ReduceSum", "ReduceProd"}) s[op].cases.push_back({{{d, uniform(0.9, 1.1)}}, a});
@@ -20,7 +20,7 @@ void reductions(OpSpecs& s) {
     const Attrs a{{"axes", Ints{axis}}, {"keepdims", axis % 2}};
     for (const Dims& d : {Dims{2, 1, 3, 2, 2}, Dims{2, 3, 2, 0, 2}}) {
       for (const char* op : {"ReduceSum", "ReduceProd"}) s[op].cases.push_back({{{d, uniform(0.9, 1.1)}}, a});
-      if (d[static_cast<size_t>(axis)] == 0) continue;  // an extreme of an empty axis
+      if (d[static_cast<size_t>(axis)] == 0) continue;  // the extreme of an empty axis is not defined
       for (const char* op : {"ReduceMax", "ReduceMin"}) s[op].cases.push_back({{{d, distinct()}}, a});
     }
   }
@@ -34,7 +34,7 @@ void norms(OpSpecs& s, const Dims& d, size_t k) {
     for (size_t i = first; i < d.size(); ++i) n *= d[i];
     return n;
   };
-  while (tail() == 0) ++first;  // nothing to normalize: never lowered to LayerNorm
+  while (tail() == 0) ++first;  // nothing to normalize, so it is not lowered to LayerNorm
   const int64_t n = tail();
   // Over few elements, 1 / sqrt(var + epsilon) is too steep for differences unless epsilon is large.
   OpCase c{{{d}, {{n}, scale}}, {{"n", n}, {"epsilon", n < 5 ? 0.5 : 1e-5}, {"rms", static_cast<int64_t>(k % 2)}}};

@@ -48,7 +48,7 @@ void rows(OpSpecs& s, const Dims& d, size_t k, size_t axis) {
 void elements(OpSpecs& s, const Dims& d, size_t k, size_t axis) {
   const int64_t n = d[axis], along = static_cast<int64_t>(axis);
   Dims idx = d;
-  for (int64_t& e : idx) e = k % 3 == 1 && e > 1 ? e - 1 : e;  // for some cases, one element less along the other axes
+  for (int64_t& e : idx) e = k % 3 == 1 && e > 1 ? e - 1 : e;  // in some cases, one element fewer along the other axes
   idx[axis] = n == 0 ? 0 : 1 + static_cast<int64_t>(k % 4);
   const Operand index{idx, integers(-n, n - 1), Role::integer};
   s["GatherElements"].cases.push_back({{{d}, index}, {{"axis", along}}});

@@ -44,7 +44,7 @@ Draw signed_powers(double lo, double hi) {
 Draw constant(double c) {
   return [=](int64_t n, Rng&) { return std::vector<double>(static_cast<size_t>(n), c); };
 }
-// Draws c once in `every` elements, 0 for the others.
+// Draws the value c for one of `every` elements, and 0 for the others.
 Draw spikes(double c, int64_t every) {
   return [=](int64_t n, Rng&) {
     std::vector<double> v;
@@ -52,7 +52,7 @@ Draw spikes(double c, int64_t every) {
     return v;
   };
 }
-// Draws c plus small numbers, exact in fp32.
+// Draws c plus small numbers; the sums are exact in fp32.
 Draw shifted(double c) {
   const double step = std::abs(c) * 0x1p-10;
   return [=](int64_t n, Rng& rng) {
@@ -177,7 +177,7 @@ bool in_range(const Numbers& want) {
 
 struct Allowed {
   double tolerance;      // relative to a tensor's largest element
-  bool cancels = false;  // the formula may subtract terms as large as `terms`
+  bool cancels = false;  // the formula may subtract terms that are as large as `terms`
 };
 
 // Returns the product of the largest operands and the largest upstream gradient, the size of a gradient's terms.
@@ -225,7 +225,7 @@ class Case {
       if (c_.in[i].role == Role::value && numel(c_.in[i].dims) > 0) values.push_back(i);
     }
     for (const Kind& kind : kinds()) {
-      for (size_t which = 0; which <= values.size(); ++which) {  // one operand, then all of them
+      for (size_t which = 0; which <= values.size(); ++which) {  // the operands one by one, then all of them
         if (which == values.size() && values.size() < 2) continue;
         OpCase c = c_;
         for (size_t i = 0; i < values.size(); ++i) {
@@ -361,7 +361,7 @@ TEST_CASE("what passes fuse is, at its limits, what it was made of", "[saturatio
 
 TEST_CASE("every fused operator has a case at its limits", "[saturation]") {
   const std::set<std::string> of_integers = {"BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"};
-  std::set<std::string> ops{"NormSums"};  // formed where a sum is read before; AddNormGradSums computes with its kernel
+  std::set<std::string> ops{"NormSums"};  // not formed here; AddNormGradSums has the same kernel
   for (const auto& [op, spec] : op_specs()) {
     if (!find_core_op(op) || !core_op(op).gradient) continue;
     size_t tried = 0;

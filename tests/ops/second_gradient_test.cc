@@ -22,11 +22,11 @@ namespace {
 
 // Operators whose gradients are kernels without a derivative.
 const std::set<std::string> kWithout = {"GridSample", "RoiAlign"};
-// Operators without one in some forms: attention of packed sequences, which padding removal makes.
+// Operators that have no second gradient in some forms: attention over packed sequences, which padding removal makes.
 const std::set<std::string> kPartly = {"FusedAttention"};
 
 constexpr double kStep = 0x1p-12;
-constexpr double kTolerance = 1e-6;  // relative to the largest element: the five-point rule's h^4 and its rounding
+constexpr double kTolerance = 1e-6;  // relative: truncation and rounding errors of the five-point rule
 
 std::vector<ValueId> add_operands(Graph& g, const OpCase& c) {
   std::vector<ValueId> in;
@@ -56,7 +56,8 @@ std::vector<ValueId> params_of(const Graph& g) {
   return out;
 }
 
-// The node with its seeded outputs "yK", and the gradients of sum_k <dyK, yK>; expanded: decomposed before and after.
+// Returns a graph of the node with its outputs "yK", and the gradients of sum_k <dyK, yK>. If `expanded`, the node is
+// decomposed before and after differentiation.
 Graph first_order(const std::string& op, const OpCase& c, bool expanded) {
   Graph g;
   {
@@ -168,7 +169,7 @@ class Check {
     const Numbers want = run(first_, feeds_, in_), got = seconds();
     Error e;
     for (const auto& [name, x] : want) {
-      const auto it = got.find(name);  // missing if the operand does not matter
+      const auto it = got.find(name);  // missing if the result does not depend on the operand
       e.add(name, it == got.end() ? std::vector<double>(x.size(), 0.0) : it->second, x);
     }
     INFO("spelled out: " << e.where);
@@ -293,7 +294,7 @@ TEST_CASE("an operator without a gradient is spelled out, or stands in a list", 
       "BitShift",       "BitwiseAnd",  "BitwiseNot",      "BitwiseOr", "BitwiseXor",  // of integers
       "AddNorm",        "AddNormGrad", "AddNormGradSums", "NormSums",  "MatMulGelu",
       "MatMulGeluGrad",                            // formed when a graph is finished
-      "LSTMGrad",       "GRUGrad",     "RNNGrad",  // their layers are decomposed before
+      "LSTMGrad",       "GRUGrad",     "RNNGrad",  // the layers that contain them are decomposed before
       "GridSampleGrad", "RoiAlignGrad"};           // kWithout
   for (const OpDef* op : all_core_ops()) {
     if (op->gradient || op->not_differentiable || op->decomposition) continue;

@@ -11,7 +11,7 @@ using namespace amp::test;
 
 namespace {
 
-// The end of an encoder layer over x (2, 6, 8), read by `head`: residual sums, norms, two products, dropout.
+// The end of an encoder layer over x (2, 6, 8), whose result `head` reads: residual sums, norms, two products, dropout.
 std::string layer(const std::string& head, const std::string& dropout = "Dropout(f) {ratio=0.3; site=5; rows=2}") {
   return "input x 2 6 8\nparam e 2 6 8\nparam w 8 8\nparam p 8\nparam u 8 20\nparam c 20\nparam d 20 8\nparam g 8\n"
          "param h 8\nx = Add(x, e)\na = MatMul(x, w, p)\nr = Add(a, x)\ny, m, s = LayerNorm(r, g, h) {n=8; "
@@ -57,7 +57,7 @@ TEST_CASE("values read at one token are computed at that token only, with the sa
   const Graph g = hoisted(t.graph);
   CHECK(rows_of_products(t.graph) == std::vector<int64_t>{12, 12, 12});
   CHECK(rows_of_products(g) == std::vector<int64_t>{2, 2, 2});
-  CHECK(count(g, "Slice") == 2);  // x is a sum: both of its operands are sliced
+  CHECK(count(g, "Slice") == 2);  // x is a sum, so both of its operands are sliced
   CHECK(count(g, "Dropout") == 1);
   check_same_numbers(t.graph, g);
 }
@@ -114,7 +114,7 @@ TEST_CASE("operands that broadcast along the cut axis are not cut", "[slice_hois
       loss_of("o"));
   const Graph g = hoisted(t.graph);
   CHECK(rows_of_products(g) == std::vector<int64_t>{2});
-  CHECK(count(g, "Slice") == 2);  // one of x, and one of the column with a number for each token
+  CHECK(count(g, "Slice") == 2);  // one slice of x, and one slice of the column with a number for each token
   check_same_numbers(t.graph, g);
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("spatial operators equal PyTorch in fp64 and fp32") {
   }
 }
 
-// fp32 arithmetic on 16-bit storage: representable inputs are exact, results have only their rounding error.
+// fp32 arithmetic on 16-bit storage: representable inputs are exact, so only the results are rounded.
 TEST_CASE("spatial operators compute in fp32 on 16-bit storage") {
   for (const DType storage : {DType::f16, DType::bf16}) {
     const double eps = storage == DType::f16 ? 0x1p-10 : 0x1p-7;
@@ -139,7 +139,7 @@ TEST_CASE("gradients of spatial operators are those of finite differences") {
       const NodeRun r = run_node(c.node, dy, c.wrt, DType::f64);
       const std::vector<double> up = dy.to_doubles();
       for (const size_t i : c.wrt) {
-        // The derivative along a random direction, and along single elements.
+        // Compares the derivative along a random direction, and along single elements.
         const HostTensor& x = c.node.inputs[i];
         const std::vector<double> at = x.to_doubles(), g = r.grads.at(i).to_doubles();
         for (uint64_t trial = 0; trial < 6; ++trial) {

@@ -12,7 +12,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// Post-norm transformer half-layer as PyTorch exports it, mask as -FLT_MAX.
+// The attention half of a post-norm transformer layer as PyTorch exports it; the mask has -FLT_MAX.
 const char* const kAttention = R"(
     input x
     input mask int64

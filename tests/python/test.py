@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the Python package over the C library: the same bytes as by the command line, arrays in and out, exceptions.
+"""Tests the Python package of the C library: the same bytes as from the command line, arrays in and out, exceptions.
 
   tests/python/test.py --program PROGRAM --library LIBRARY
 
@@ -102,7 +102,7 @@ class PackageTest(unittest.TestCase):
                 s.parameter("no such parameter")
             loss = s.eval_step(batch)
             logits, = s.outputs().values()
-            # The loss of the library is that of NumPy on its outputs.
+            # The library's loss equals the loss that NumPy computes from the library's outputs.
             shifted = logits - logits.max(1, keepdims=True)
             log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
             self.assertAlmostEqual(loss, -log_p[np.arange(ROWS), batch["label"]].mean(), places=5)
@@ -185,7 +185,7 @@ class PackageTest(unittest.TestCase):
             for step in range(STEPS):
                 s.train_step(list(batches(s, step)))
             require_the_bytes(s)
-        with onnx_amp.Session(BERT, vocab=vocabulary, **settings) as s:  # continues the command line's run
+        with onnx_amp.Session(BERT, vocab=vocabulary, **settings) as s:  # continues the run that the command line began
             s.prepare(next(batches(s, 0)))
             s.load_state(self.folder / "cli/checkpoints/checkpoint-2")
             for step in range(2, STEPS):
@@ -201,7 +201,7 @@ class PackageTest(unittest.TestCase):
         subprocess.run([self.program, LENET, "--train", self.folder / "data.npz", "--shuffle", "false", *settings, "--quiet", "--resume", state,
                         "--output_dir", self.folder / "continued"], check=True)  # fmt: skip
         self.assertEqual((self.folder / "continued/model.onnx").read_bytes(), self.command_line(self.folder / "cli"))
-        # A smaller data set: the position in the epochs follows from the steps.
+        # A smaller data set: the position in the epochs is computed from the steps.
         np.savez(self.folder / "few.npz", **{k: v[:MICRO * ROWS + 1] for k, v in self.data.items()})
         done = subprocess.run([self.program, LENET, "--train", self.folder / "few.npz", *settings, "--resume", state,
                                "--output_dir", self.folder / "few"], capture_output=True, text=True, check=True)  # fmt: skip

@@ -1,5 +1,6 @@
-// Tests adapters on their way through files: a base with slots and an .onnx_adapter, and a PEFT folder. The model with
-// the adapter from the file must compute what the trained model computes. gpt2.onnx packs q|k|v, as PyTorch does.
+// Tests adapters that are written to files and read again: a base with slots and an .onnx_adapter, and a PEFT folder.
+// The model with the adapter from the file must compute what the trained model computes. gpt2.onnx packs q|k|v, as
+// PyTorch does.
 #include <fstream>
 
 #include "base/text.h"
@@ -82,7 +83,7 @@ TEST_CASE("a base with slots computes as the original, and with the adapter as t
 
       const Imported base = import_model(folder / "base.onnx"), original = import_model(kData + name);
       CHECK(base.slots.size() == trained.sites.size());
-      // The slot of the classifier, at a graph output, stays.
+      // The slot of the classifier, which is at a graph output, remains.
       CHECK(base.graph.nodes.size() == original.graph.nodes.size() + 3);
       CHECK(base.graph.inputs.size() == original.graph.inputs.size());
       CHECK(difference(output_of(base), output_of(original)) == 0);

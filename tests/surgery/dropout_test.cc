@@ -32,7 +32,7 @@ std::string plain(std::string name) {
 }  // namespace
 
 TEST_CASE("dropout stands where the training-mode export has it") {
-  // Known differences from the export, by model: dropouts that are added, and dropouts that are left out.
+  // Known differences from the export for each model: dropouts that are added, and dropouts that are missing.
   const std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> known = {
       {"distilbert", {{"attention/out_lin/Add"}, {}}},  // the exported attention output has no dropout
       {"albert", {{"albert_layers.0/ffn_output/Add", "albert_layers.0/ffn_output_1/Add"}, {}}},

@@ -29,7 +29,7 @@ Imported import_text(const TempDir& f, const std::string& text) {
   return import_model(f / "in.onnx");
 }
 
-// Numbers in +-1 that have no pattern.
+// Returns numbers between -1 and 1 without a pattern.
 HostTensor some(DType t, const Dims& dims, double scale, int64_t shift) {
   HostTensor x = HostTensor::empty(DType::f32, dims);
   for (int64_t i = 0; i < x.numel(); ++i)
@@ -206,13 +206,13 @@ Tensors inputs_of(const SourceGraph& g) {
   return {{"x", HostTensor::of<int64_t>(d, {0, 3, 1, 2, 3, 0})}};
 }
 
-// Scales as trained, which a quantized weight of a file has: nothing but adapters may train.
+// The quantized weight of a file has trained scales. Only the adapters may be trained.
 void freeze_others(SourceGraph& g) {
   for (SourceValue& v : g.values) v.trainable = v.trainable && v.reason == "LoRA";
 }
 
-// Imports an exported file with its adapters. Their scales are constants, and another run adapts the same maps as the
-// first one did, not A and B.
+// Imports an exported file with its adapters. The adapters' scales are constants. Another run adapts the same weights
+// as the first run did, not A and B.
 void check_second_stage(const std::string& path, const Form& form, bool merged) {
   Imported again = import_model(path);
   size_t scales = 0;
@@ -226,7 +226,7 @@ void check_second_stage(const std::string& path, const Form& form, bool merged) 
   // The numbers of a floating-point W in these texts have few digits, as those of constants have.
   if (const int w = again.graph.find("W"); w >= 0 && is_float(again.graph.value(w).data.dtype()))
     again.graph.values[static_cast<size_t>(w)].kind = SourceKind::parameter;
-  // A tied weight whose product is added to its adapter does not have the role of a head.
+  // A tied weight is not recognized as a head if its product is added to that of its adapter.
   const LoraResult second =
       add_lora(again.graph, options_of(form.adapters == 2 ? "r=2,targets=W,targets=Gather_0" : form.targets));
   CHECK(second.adapters.size() == form.adapters);
@@ -285,7 +285,7 @@ TEST_CASE("DoRA computes m (W + S) / |W + S| with a constant norm, on weights wi
     const LoraAdapter& a = m.lora.adapters.at(0);
     check_differences(m.graph(), m.inputs, now, a.magnitude);
 
-    // The formula, with W from the products of unit vectors.
+    // DoRA's formula; W is computed from products with unit vectors.
     const Imported plain = import_text(f, form.text);
     const int64_t in = a.in, out = a.out, rows = 2;
     HostTensor unit = HostTensor::zeros(DType::f32, {in, in});
@@ -340,7 +340,7 @@ TEST_CASE("DoRA computes m (W + S) / |W + S| with a constant norm, on weights wi
       INFO(v.name << ": " << v.reason);
       CHECK(v.kind == SourceKind::constant);
     }
-    CHECK(constants >= 3);  // |W|^2, 2, the least square; axes, if an operator reads them as an input
+    CHECK(constants >= 3);  // |W|^2, 2, the smallest square; and axes that are an input
   }
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("adapters train as PyTorch's, ten steps, and export merged or kept") {
         size_t moved = 0;
         const std::vector<TrainedTensor> after = all_parameters(s);
         for (size_t i = 0; i < after.size(); ++i) moved += after[i].value.to_doubles() != frozen[i];
-        CHECK(moved == 8);  // A and B of four weights
+        CHECK(moved == 8);  // A and B for each of four weights
         const HostTensor logits = s.forward({g.find("logits")}, ids).at("logits");
         CHECK(difference(logits, golden.at(std::string("logits_") + method)) < 1e-4);
 
@@ -176,7 +176,7 @@ TEST_CASE("weights stored transposed, scaled by Gemm, shared or of another type 
     std::ifstream in(f / "out.onnx", std::ios::binary);
     REQUIRE(out.ParseFromIstream(&in));
     CHECK(out.graph().output(0).name() == "y");
-    // Four uses have A, B and a sum, two of them a factor; three adapters scale their B.
+    // Each of four uses has A, B and a sum; two uses also have a factor. Three adapters scale B.
     CHECK(out.graph().node_size() == proto.graph().node_size() + 4 * 3 + 2 + 3);
   }
 }

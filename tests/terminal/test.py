@@ -28,7 +28,7 @@ from test import TRAIN, write_data  # noqa: E402
 
 MODEL = ROOT / "tests/data/zoo/lenet_relu_dyn18/model.onnx"
 CONTROL = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
-SECONDS = 240  # until a program counts as stuck
+SECONDS = 240  # seconds after which a program counts as stuck
 ROWS = 150_000
 
 
@@ -37,7 +37,7 @@ class Screen:
 
     def __init__(self, width):
         self.width, self.rows, self.row, self.column = width, [""], 0, 0
-        self.wrapped, self.lines, self.colored = 0, [], []  # lines: all states of the last row that a \r or erasure ended
+        self.wrapped, self.lines, self.colored = 0, [], []  # lines: texts of the last row before each \r or erasure
 
     def feed(self, text):
         while text:
@@ -228,7 +228,7 @@ class TerminalTest(unittest.TestCase):
                 self.assertNotIn("\x1b[1;31m", terminal.output)
                 self.assertNotIn("\x1b[33m", terminal.output)
                 self.assertIn(colored, terminal.output)
-        code, terminal = self.run_in(missing, env={"NO_COLOR": ""})  # https://no-color.org: only if it is not empty
+        code, terminal = self.run_in(missing, env={"NO_COLOR": ""})  # https://no-color.org: counts only if not empty
         self.assertIn("\x1b[1;31m", terminal.output)
         done = subprocess.run([self.program, *missing], cwd=self.folder, capture_output=True, text=True)
         self.assertNotIn("\x1b", done.stderr)

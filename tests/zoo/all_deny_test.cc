@@ -81,7 +81,7 @@ TEST_CASE("an all-deny plan is fp32 bit by bit, on every entry of the zoo", "[zo
     CHECK(same);
     equal += same;
     const PrecisionPlan mixed = decide(g.model.graph, preset("O1"), DType::bf16);
-    seen += mixed.any_low() && bits_of(g, &mixed) != plain;  // the comparison detects a single rounding
+    seen += mixed.any_low() && bits_of(g, &mixed) != plain;  // shows that the comparison detects a single rounding
   }
   std::cout << "all-deny: " << equal << " of " << all.size() << " entries have fp32's bits; O1 in bf16 changes " << seen
             << '\n';

@@ -1,8 +1,8 @@
 // Compares the number of casts in a plan with the minimum for the plan's storage types.
 //
 // A kernel can load and store either type. So a value needs a cast only if it must exist in both: 16-bit nodes read it,
-// and it is also read (or returned) in fp32. Then one cast is necessary, because no other value has its elements. A
-// parameter is kept as an fp32 master weight and needs a cast if 16-bit nodes read it. Adjacent parameters, or slices
+// and it is also read (or returned) in fp32. Then one cast is necessary, because no other value has the same elements.
+// A parameter is kept as an fp32 master weight and needs a cast if 16-bit nodes read it. Adjacent parameters, or slices
 // of one parameter, share a cast. The test checks that every cast is of one of these kinds.
 //
 // Counted by hand: BERT under O1 has residual sums in fp32 and products in fp16, so it needs eight casts. Four cast the

@@ -28,7 +28,7 @@ std::vector<DType> types_of(const PrecisionPlan& plan) {
   return out;
 }
 
-// Returns the entries of the shared zoo (environment ONNX_AMP_ZOO, else ../shared/zoo) that the first release must
+// Returns the entries of the shared zoo (environment ONNX_AMP_ZOO, else ../shared/zoo) that the program must be able to
 // train.
 std::vector<fs::path> shared_entries() {
   const char* env = std::getenv("ONNX_AMP_ZOO");
@@ -159,7 +159,7 @@ TEST_CASE("mixed precision stays near fp32") {
         }
         INFO("relative error of the gradient " << std::sqrt(error / norm));
         CHECK(std::sqrt(error / norm) <= 16 * eps);
-        CHECK(error > 0);  // some nodes ran in 16 bits
+        CHECK(error > 0);  // shows that some nodes ran in 16 bits
       }
     }
   }
