@@ -16,7 +16,7 @@ std::string* field(ErrorEntry& e, std::string_view key) {
   return key == "by" ? &e.raised_by : nullptr;
 }
 
-// Parses the text that base/errors.txt describes. tests/errors checks the file, so a fault here is a bug.
+// Parses the text that base/errors.txt describes. tests/errors checks the file, so a fault that is found here is a bug.
 std::vector<ErrorEntry> parse_errors(std::string_view text) {
   std::vector<ErrorEntry> out;
   std::string* last = nullptr;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kHeadroom = 2;
 constexpr double kMaxScale = 16777216;  // 2^24
-constexpr double kPoor = 0x1p-6;        // a larger relative error (PlanGroup::error) is more than rounding
+constexpr double kPoor = 0x1p-6;        // a larger relative error (PlanGroup::error) cannot be explained by rounding
 
 std::string digits(double v) {
   char text[32];

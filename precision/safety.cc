@@ -35,7 +35,8 @@ double beyond_half(const HostTensor& t) {
   return worst;
 }
 
-// Returns whether most elements of a weight would become 0 or a subnormal number with an error of at least 10 %.
+// Returns whether most elements of a weight would be rounded to 0, or to a subnormal number with an error of at least
+// 10 %.
 bool fades(const HostTensor& t) {
   constexpr float kFew = 5 * 0x1p-24F;
   if (t.dtype() != DType::f32) return false;

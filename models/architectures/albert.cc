@@ -48,7 +48,7 @@ class Albert {
   NetValue linear(NetValue x, const std::string& module, int64_t in, int64_t out) {
     return net_.linear(x, module, in, out, init_, Init::constant(0));
   }
-  // Returns the scores of the vocabulary. The weight is tied to the word embeddings.
+  // Returns the logits over the vocabulary. The weight is tied to the word embeddings.
   NetValue scores(NetValue x) {
     const std::string m = "predictions";
     x = net_.activation(linear(x, m + ".dense", width_, narrow_), act_, m + ".activation");

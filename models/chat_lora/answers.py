@@ -1,7 +1,8 @@
 """Asks the first question of held-out conversations, before and after training, by the verb `generate`.
 
 Prints both answers to each question, and their F1: how many words they share with the answers that people marked, as in
-SQuAD (lower case, without articles and punctuation). Writes them to held_out_answers.json of the run's folder. """
+SQuAD (lower case, without articles and punctuation). Writes them to held_out_answers.json of the run's folder.
+"""
 
 import argparse
 import collections

@@ -12,12 +12,13 @@ SYSTEM = "Answer from the text, in as few words as possible."
 
 
 def questions(paragraph):
-    """The questions of a paragraph with one answer each; questions without an answer are left out."""
+    """Returns the questions of a paragraph with one answer each; omits questions without an answer."""
     return [(q["question"].strip(), q["answers"][0]["text"].strip()) for q in paragraph["qas"] if q.get("answers")]
 
 
 def conversations(file, turns, longest):
-    """Lists of messages, one for each `turns` questions of a paragraph of at most `longest` characters."""
+    """Returns lists of messages: one list for every `turns` questions about a paragraph of at most `longest`
+    characters."""
     for article in json.loads(file.read_text(encoding="utf-8"))["data"]:
         for paragraph in article["paragraphs"]:
             asked = questions(paragraph)

@@ -1,4 +1,5 @@
-"""Answers a question in onnxruntime-genai, with the base and with the adapter of a run (--lora_export slots).
+"""Answers a question in onnxruntime-genai, with the base model alone and with the adapter of a run (--lora_export
+slots).
 
 The new folder is the original one with the run's model.onnx, which has slots for adapters.
 """

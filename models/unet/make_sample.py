@@ -9,7 +9,8 @@ mask values are those of its middle 256 x 256 pixels: 8-bit gray, 255 inside of 
 A picture is a Voronoi diagram whose coordinates are bent by smooth noise. Pixels whose distances to the two nearest
 centers differ little are membrane; the limit varies from place to place. Cells have brightness, texture, and
 mitochondria: dark ovals that are not membrane, which a threshold of the gray value would classify as membrane. The seed
-is fixed: two calls write the same pixels. """
+is fixed: two calls write the same pixels.
+"""
 import math
 import random
 import struct
