@@ -75,7 +75,7 @@ void Program::place_values(const ProgramPlan& plan, const ProgramOptions& o) {
   }
 }
 
-// Returns a copy of a constant in the device's memory: the shared one, if there is one.
+// Returns a copy of a constant in the device's memory; the shared copy if there is one.
 DeviceMemory Program::copy_of(const HostTensor& constant, const ProgramOptions& o) const {
   DeviceMemory* shared = nullptr;
   if (o.constants) {
@@ -145,7 +145,7 @@ void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions
   }
 }
 
-// Returns the node that would compute the input OpDef::reads_deferred, if it has no step.
+// Returns the node that would compute the input OpDef::reads_deferred, if that node has no step.
 std::shared_ptr<const KernelArgs> Program::deferred_input(const Node& node, const ProgramPlan& plan) const {
   const auto i = static_cast<size_t>(node.op->reads_deferred);
   if (node.op->reads_deferred < 0 || i >= node.in.size() || !node.in[i]) return nullptr;

@@ -125,7 +125,7 @@ class Sharing {
     }
   }
 
-  // Pins outputs of nodes whose kernel can add to existing contents (NAME+=): all outputs, or those from index
+  // Pins outputs of nodes whose kernel can add to existing contents (NAME+=): all outputs, or the outputs from index
   // kFirstSum on. A node is left out if one of these outputs is not a gradient or has other readers.
   void pin_sums(const ProgramOptions& o) {
     std::vector<std::vector<size_t>> grads_of(static_cast<size_t>(g_.n_values()));
@@ -144,7 +144,7 @@ class Sharing {
       const auto first = node.out.begin() + node.attrs.i(kFirstSum, 0);
       const bool sums = std::all_of(first, node.out.end(), [&](ValueId v) {
         const auto& grads = grads_of[index(v)];
-        // an output without readers need not be a gradient
+        // an output without readers does not have to be a gradient
         if (read[index(v)] || grads.size() != 1) return !read[index(v)] && grads.empty();
         const Tensor& grad = o.grads.at(static_cast<size_t>(g_.param_grads[grads[0]].slot));
         return g_.value(v).dtype == grad.dtype && numel(g_.value(v).dims) == grad.numel();

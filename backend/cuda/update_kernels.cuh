@@ -91,7 +91,7 @@ struct Rules {
   AverageRule averages[kMaxAverages];
   const double* lr;
   const double* momentum;  // null if no schedule cycles the momentum
-  int64_t n_lr;            // number of elements of lr and momentum, one per applied step
+  int64_t n_lr;            // number of elements of lr and momentum, which have one per applied step
 };
 
 // Computes all scalars of the step from the parts of the inspection, and the loss scale of the next step. Runs in one
@@ -212,7 +212,7 @@ struct Followers {
     float average[W] = {}, behind[W] = {};
   };
   DEV bool lookahead_due(const UpdateState& s) const { return slow && s.applied % lookahead == 0; }
-  // Reads the values that settle() needs. It is called before the rule's arithmetic, which hides the latency of the
+  // Reads the values that settle() needs. The call is before the rule's arithmetic, which hides the latency of the
   // loads.
   template <int W>
   DEV Read<W> read(bool lookahead_due, int64_t at) const {

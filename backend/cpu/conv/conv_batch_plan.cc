@@ -64,7 +64,7 @@ bool conv_batch_fits(const ConvShape& s) {
 }
 
 // Returns true if the images fit into the second-level cache, or if each loaded element is used at least kTimes times.
-// Each panel of channels reads all images, so the memory's bandwidth would limit the speed otherwise.
+// Otherwise memory bandwidth would limit the speed, because each panel of channels reads all images.
 static bool reuses(const ConvShape& s) {
   constexpr int64_t kCached = (int64_t{512} << 10) / 4, kPanel = 6, kTimes = 30;
   const int64_t pixels = std::max(s.in_size(), s.out_size());
@@ -78,7 +78,7 @@ bool conv_batch_grad_x_gains(const ConvShape& s) {
   return conv_batch_fits(s) && reuses(s) && batch_cost(s) < 1.2 * direct_cost(s, grad_x_plan(s.window));
 }
 
-// At least 4 input channels are required: with fewer, a tile loads about as much as it multiplies.
+// At least 4 input channels are required: with fewer, a tile executes about as many loads as multiplications.
 bool conv_batch_grad_w_gains(const ConvShape& s) {
   return conv_batch_fits(s) && reuses(s) && s.c >= 4 && batch_cost(s) < 1.8 * direct_cost(s, forward_plan(s.window));
 }

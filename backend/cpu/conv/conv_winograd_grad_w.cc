@@ -38,7 +38,7 @@ struct WeightGradient {
   Stored x, dy;
   float *dw, *v = nullptr, *d = nullptr, *sums = nullptr;
 
-  // Location of a task's sums: distances between places and between rows (input channels).
+  // Strides of a task's sums: between places (positions in a transformed tile) and between rows (input channels).
   struct Sums {
     float* at;
     int64_t place, row;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kStrip = 512;  // columns that are unpacked at a time
 
-// Unpacks the integers of columns [c, c + n) of row r to bytes: signed ones as int8. Returns where they are.
+// Unpacks the integers of columns [c, c + n) of row r to bytes: signed integers as int8. Returns the address of the
+// bytes.
 AMP_INLINE inline const uint8_t* integers(const QuantizedMatrix& m, int64_t r, int64_t c, int64_t n, uint8_t* to) {
   const int64_t at = r * m.row_bits + c * m.bits;
   if (m.bits == 8) return m.data + at / 8;
@@ -42,14 +43,14 @@ AMP_INLINE inline const uint8_t* integers(const QuantizedMatrix& m, int64_t r, i
 template <class Integer>
 AMP_INLINE inline void scaled(const uint8_t* from, int64_t n, float zero, float scale, float* to) {
   const auto* const q = reinterpret_cast<const Integer*>(from);
-  if (n == 32) {  // the most common block, for which the loop needs no tests
+  if (n == 32) {  // the most common block size, for which the loop needs no tests
     for (int64_t i = 0; i < 32; ++i) to[i] = (static_cast<float>(q[i]) - zero) * scale;
     return;
   }
   for (int64_t i = 0; i < n; ++i) to[i] = (static_cast<float>(q[i]) - zero) * scale;
 }
 
-// Dequantizes n columns that have a scale each, from column c of row r on.
+// Dequantizes n columns of row r, from column c on, each of which has its own scale.
 template <class Integer>
 AMP_INLINE inline void scaled_each(const QuantizedMatrix& m, const uint8_t* from, int64_t r, int64_t c, int64_t n,
                                    float* to) {

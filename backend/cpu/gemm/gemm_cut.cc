@@ -14,7 +14,7 @@ constexpr int64_t kBlockBytes = 512 << 10;  // bytes of a block's B panels, whic
 constexpr int64_t kPackedBytes = 16 << 20;  // bytes of the panels that are packed up front at a time
 constexpr int64_t kTasks = 2;               // minimum of tasks per thread, if the shape allows
 constexpr int64_t kBlockColumns = 512;      // maximum columns of a block
-constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;  // maximum rows of a task: the larger of both
+constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;  // maximum rows of a task: the larger of these two
 constexpr int64_t kDeep = 256;                          // minimal depth for which packing A up front is faster
 constexpr int64_t kTaskColumns = 192;                   // maximum columns of a task that packs B's panels
 

@@ -55,7 +55,7 @@ struct Vectors {
   using floats = typename VectorOf<Lanes>::type;
 };
 
-// to = Lanes bytes as integers, in two steps, which g++ 12 compiles to one instruction each.
+// Sets `to` to Lanes bytes as integers, in two steps that g++ 12 compiles to one instruction each.
 template <int Lanes>
 AMP_INLINE inline void widen(const uint8_t* from, typename Vectors<Lanes>::ints& to) {
   using V = Vectors<Lanes>;
@@ -70,10 +70,10 @@ AMP_INLINE inline void widen_signed(const uint8_t* from, typename Vectors<Lanes>
       typename V::ints);
 }
 
-// How an integer becomes a number: by a table (FP4, NF4), or minus a zero point.
+// Conversion of an integer to a number: by a table (FP4, NF4), or by subtracting a zero point.
 enum class Kind { table, unsigned_integers, signed_integers };
 
-// to = the numbers of Lanes integers, not scaled yet.
+// Sets `to` to the numbers of Lanes integers, before scaling.
 template <int Lanes, Kind kind>
 AMP_INLINE inline void number(const typename Vectors<Lanes>::ints& q, const float* table,
                               const typename VectorOf<Lanes>::type& zero, typename VectorOf<Lanes>::type& to) {
@@ -148,7 +148,7 @@ class Writer {
         to[g] = panels + lane / width_ * panel + lane % width_;
       }
       for (int64_t p = 0; p < depth; p += pairs ? 2 : 1) {
-        for (int64_t s = 0; s < (pairs ? 2 : 1); ++s) {  // the hardware finds no pattern in rows that are far apart
+        for (int64_t s = 0; s < (pairs ? 2 : 1); ++s) {  // the prefetcher finds no pattern in distant rows
           const int64_t row = r0 + std::min(p + s + kAhead, depth - 1);
           for (int64_t b = 0; b < groups * kSquare * m_.bits / 8; b += kLine)
             __builtin_prefetch(m_.data + (row * m_.row_bits + (c0 + l) * m_.bits) / 8 + b);

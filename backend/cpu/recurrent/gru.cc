@@ -76,7 +76,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
 template <class T>
 struct Cell {
   const T* gates;         // z, r, n, activated
-  T* slopes;              // gradients before the activation; for r only if the reset is applied after the product
+  T* slopes;              // gradients of the gates' inputs; for r only if the reset is applied after the product
   const T *before, *hn;   // the state before the step; h Rn^T + rb
   const T* above;         // the gradient of the step's output, or null
   T* dh;                  // in: gradient of the state; out: its part that bypasses the gates

@@ -1,4 +1,4 @@
-// The AMX micro-kernel (amx_tiles.h), and the row of the tile unit.
+// The AMX micro-kernel (amx_tiles.h), and its row in the table of kernels.
 #include <algorithm>
 #include <array>
 #include <utility>
