@@ -22,8 +22,8 @@ int64_t padded(int64_t n, int64_t lanes) { return (n + lanes - 1) / lanes * lane
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// Returns the rounded product, which must be the same in forward and backward. It is volatile, because otherwise the
-// compiler contracts it to an fma, which does not round the product.
+// Returns the rounded product, which must be the same in forward and backward. The variable is volatile, because
+// otherwise the compiler contracts the product to an fma, which does not round it.
 AMP_INLINE inline float scaled(float z, float scale) {
   const volatile float product = z * scale;
   return product;
@@ -44,7 +44,7 @@ AMP_INLINE inline float row_maximum(float* z, int64_t keys) {
 }
 
 // Replaces the scores z by exp(scale (z - max)), and sets sum and top (scale max). Exponents are rounded with a
-// relative error of 2^-24, as the scores are.
+// relative error of 2^-24, like the scores.
 template <int Lanes>
 AMP_INLINE inline void softmax_row(float* z, int64_t keys, float scale, float& top, float& sum) {
   using V = Vector<Lanes>;

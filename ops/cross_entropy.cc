@@ -49,7 +49,7 @@ Kernel loss_kernel(const KernelArgs& a) {
           top = row_max(p, n);
           total = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return math::exp(p[i] - top); });
         });
-        sum += std::log(total) + (top - p[label]);  // top + log(total) would lose the logarithm for a large top
+        sum += std::log(total) + (top - p[label]);  // top + log(total) would lose log(total) if top is large
       }
       partial[s] = sum;
     });

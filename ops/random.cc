@@ -96,7 +96,7 @@ void lower_normal(Lowering& l) {
   l.out(0, shifted(b, scaled(b, z, l.attrs.f("scale", 1)), l.attrs.f("mean", 0)));
 }
 
-// Bernoulli is 1 with the probability that the element gives. (The function body in the ONNX standard has the
+// Bernoulli is 1 with the probability in the input's element. (The function body in the ONNX standard has the
 // comparison reversed.)
 void lower_bernoulli(Lowering& l) {
   Builder& b = l.b;

@@ -160,7 +160,7 @@ Attrs core_attrs(const std::vector<Activation>& all, size_t first, size_t n, boo
   return {{"reverse", int64_t{reverse}}, {"activation", kinds}, {"alpha", alpha}, {"beta", beta}};
 }
 
-// gates: X W^T of all steps, where W (gates H, C) is that of one direction, plus the biases of B (2 gates H) that are
+// gates: X W^T of all steps, where W (gates H, C) belongs to one direction, plus those biases of B (2 gates H) that are
 // added outside of the recurrence. reset_bias: the GRU's bias that is added inside of the recurrence with
 // linear_before_reset.
 struct Projected {

@@ -131,7 +131,7 @@ const RegisterOp ops[] = {RegisterOp{def("RoiAlign", infer, gradient, 3)},
                           RegisterOp{def("RoiAlignGrad", infer_grad, nullptr, 4)}};
 const RegisterKernel kernels[] = {{DeviceKind::cpu, "RoiAlign", forward}, {DeviceKind::cpu, "RoiAlignGrad", backward}};
 
-constexpr int64_t kMostSamples = 1000;  // samples along each side of a bin
+constexpr int64_t kMostSamples = 1000;  // number of samples along each side of a bin
 
 void lower(Lowering& l) {
   const std::string mode = l.attrs.s("mode", "avg");

@@ -19,7 +19,7 @@ void infer_transpose(InferCtx& c) {
 ValueId simplify_transpose(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const auto perm = a.ints("perm");
   const Value& x = b.value(in[0]);
-  // If the order of dims other than 1 is unchanged, the order in memory is too, so a reshape suffices.
+  // If the order of the dims other than 1 is unchanged, the order in memory is unchanged, too, so a reshape suffices.
   std::vector<int64_t> big;
   for (const int64_t p : perm) {
     if (x.dims[static_cast<size_t>(p)] != 1) big.push_back(p);

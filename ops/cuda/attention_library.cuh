@@ -161,7 +161,7 @@ class AttentionRunner {
   Kernel own_, finish_;
   std::shared_ptr<LibraryAttention> library_;  // null: the library supports none of the ways
   std::optional<GuardedAttention> guarded_;
-  bool has_form_ = false;  // true after the first mask was found to have the form
+  bool has_form_ = false;  // true after the first mask has been found to have the form
 };
 
 // The descriptions of a node for the library, in order of preference, and the memory that they need.

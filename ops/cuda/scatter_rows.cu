@@ -15,7 +15,7 @@ struct RowPlace {
   }
 };
 
-// Sums for a table of one or two rows. They need no sort: the columns are summed for both rows at once.
+// Sums for a table of one or two rows. No sort is needed, because the columns are summed for both rows at once.
 constexpr int kFewRows = 2;
 template <int W>
 struct FewRows {

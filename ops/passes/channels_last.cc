@@ -241,7 +241,7 @@ class Rewriter {
   Regions regions_;
   Graph out_;
   Builder b_;
-  ValueMap first_;             // values in the old layout
+  ValueMap first_;             // indexed by value of the old graph: its version in the old layout
   std::vector<ValueId> last_;  // indexed by value of the old graph: its NHWC version, if there is one
   std::set<ValueId> from_chain_;
 };
