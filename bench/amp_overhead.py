@@ -1,8 +1,7 @@
-"""Overhead of --use_fp16 if the precision plan keeps everything in fp32 (an op list that denies all
-operators). Interleaved runs of the program with and without it, with the same batches and steps.
-There are no casts and the loss scale is 1, so only the plan and the checks can cost time.
---instructions counts with valgrind the share of the finite check (one pass, together with the
-gradient norm) in a step of both. Writes JSON, prints Markdown.
+"""Measures the overhead of --use_fp16 if the precision plan keeps everything in fp32 (an op list that denies all
+operators). Runs of the program with and without the flag alternate, with the same batches and steps. There are no casts
+and the loss scale is 1, so only the plan and the checks can cost time. --instructions counts with valgrind the share of
+the finite check (one pass, together with the gradient norm) in a step of both. Writes JSON, prints Markdown.
 """
 
 import argparse

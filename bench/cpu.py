@@ -34,7 +34,7 @@ SAME_LOSS = 1e-4  # relative to 1 + the loss of PyTorch's first step
 
 
 class Ours:
-    """A new process per block. A step's time is read from metrics.jsonl and includes data loading."""
+    """Starts a new process per block. The time of a step is read from metrics.jsonl and includes data loading."""
 
     def __init__(self, args, binary, folder, case, precision, extra):
         self.args, self.binary, self.folder, self.case = args, binary, folder, case
@@ -102,7 +102,8 @@ class Ours:
 
 
 class Served:
-    """One process for all blocks, so that compiled code is reused; answers `run` with a line of JSON."""
+    """Uses one process for all blocks, so that compiled code is reused. The process answers `run` with a line of
+    JSON."""
 
     def __init__(self, args, folder, log, command):
         env = os.environ | {"OMP_NUM_THREADS": str(args.threads), "TOKENIZERS_PARALLELISM": "false"}
@@ -131,7 +132,7 @@ class Served:
 
 
 class ServerEnded(SystemExit):
-    """Ends the script with the process's output, unless it is caught."""
+    """Raises an error with the process's output, which ends the script unless it is caught."""
 
 
 def torch_process(args, folder, precision, extra):
@@ -168,7 +169,7 @@ def measure(args, name, folder):
                 arms[n] = Ours(args, binary, folder, case, precision, extra)
             try:
                 if isinstance(arms[n], Served):
-                    arms[n].run()  # start and compile one after the other, before any timing
+                    arms[n].run()  # the processes start and compile one after the other, before any timing
             except ServerEnded as error:
                 if side != "ort":
                     raise

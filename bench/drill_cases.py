@@ -56,7 +56,7 @@ DATA = [
         "text without a vocabulary",
         ["bert.onnx", "--train", "t.csv", "--text_columns", "text", "--label_column", "sentiment", "--num_labels", "3"],
         2,
-        setup=[lambda folder: (folder / "vocab.txt").unlink()],  # else the one next to the model is found
+        setup=[lambda folder: (folder / "vocab.txt").unlink()],  # otherwise the program finds the one next to the model
     ),
     Case("a vocabulary that is missing", text("--vocab", "none.txt"), [2, 5]),
     Case("tensors cut short", images("--output_dir", "run", data="t.safetensors"), 5),

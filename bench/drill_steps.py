@@ -66,7 +66,7 @@ def damage(*steps):
 
 
 def fill(room):
-    """Fills the small disk except for this many bytes."""
+    """Fills the small disk, so that this many bytes remain free."""
 
     def f(folder):
         s = os.statvfs(folder / "disk")

@@ -1,5 +1,6 @@
 """The two sides that gpu.py compares, the program and PyTorch's processes, and the folder of a case that both read
-(model.onnx and its batches). """
+(model.onnx and its batches).
+"""
 
 import json
 import statistics

@@ -1,10 +1,10 @@
-"""Instructions of a training step of small networks, counted by valgrind's callgrind. They have no
-noise, so commits can be compared.
+"""Counts the instructions of a training step of small networks by valgrind's callgrind. The counts have no noise, so
+commits can be compared.
 
 Two runs differ in their number of steps; the difference in instructions belongs to these steps. One
-thread, AVX2 (valgrind does not support AVX-512), models by `create`, random rows. The page of the
-report is not counted: it is written at times of the clock, so the number of its writes differs.
---against FILE: exits with 1 if a network needs over 3 % more than in that file.
+thread, AVX2 (valgrind does not support AVX-512), models by `create`, random rows. The instructions that write the
+report's page are not counted, because the number of writes depends on the time. --against FILE: exits with 1 if a
+network needs over 3 % more than in that file.
 """
 
 import argparse

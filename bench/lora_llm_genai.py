@@ -1,6 +1,7 @@
 """Runs a run's adapters in onnxruntime-genai: tokens of the base model with slots, logits with an adapter, and two
 adapters that are exchanged in one process. The folders are copies whose nodes have accuracy_level 0, because at level 4
-the engine rounds activations to 8 bits. Exits with 1 if something differs. """
+the engine rounds activations to 8 bits. Exits with 1 if something differs.
+"""
 
 import argparse
 import json

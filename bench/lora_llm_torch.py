@@ -16,7 +16,7 @@ MAPS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_pr
 
 
 def dequantized(folder):
-    """Weights of the MatMulNBits nodes as {node name: float32 [N, K]}; symmetric 4 bits, low bits first."""
+    """Returns the weights of the MatMulNBits nodes as {node name: float32 [N, K]}; symmetric 4 bits, low bits first."""
     import onnx
     from onnx import helper, numpy_helper
 
@@ -38,7 +38,7 @@ def dequantized(folder):
 
 
 def load_model(checkpoint, folder):
-    """The checkpoint's model with the folder's weights."""
+    """Returns the checkpoint's model with the weights of the folder."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -64,7 +64,8 @@ def load_model(checkpoint, folder):
 
 
 def batches(checkpoint, chats, longest, size, steps):
-    """(ids, mask, labels) of each batch in the order of the file: labels of the assistant's answers, else -100."""
+    """Returns (ids, mask, labels) of each batch in the order of the file. Labels are the tokens of the assistant's
+    answers, and -100 elsewhere."""
     import torch
     from transformers import AutoTokenizer
 
@@ -94,7 +95,7 @@ def batches(checkpoint, chats, longest, size, steps):
 
 
 def write_adapter(args):
-    """PEFT's initial adapter (B is zero), from which both sides start."""
+    """Returns PEFT's initial adapter (B is zero), from which both programs start."""
     import torch
     from peft import LoraConfig, get_peft_model
 
@@ -110,7 +111,7 @@ def train(args):
     torch.set_num_threads(1)
     model = load_model(args.checkpoint, args.folder)
     if args.precision == "bf16":
-        model = model.to(torch.bfloat16)  # the frozen weights; PEFT keeps the adapter in fp32
+        model = model.to(torch.bfloat16)  # converts the frozen weights; PEFT keeps the adapter in fp32
     model = PeftModel.from_pretrained(model, args.adapter, is_trainable=True)
     model.train()
     trained = [p for p in model.parameters() if p.requires_grad]

@@ -1,4 +1,4 @@
-"""The need for loss scaling and fp32 master weights: the cases of "Mixed Precision Training"
+"""Shows the need for loss scaling and fp32 master weights: the cases of "Mixed Precision Training"
 (Micikevicius et al., 2018, section 3), run with the program on a regression whose targets are of
 the order of 1e-4.
 

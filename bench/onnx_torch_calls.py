@@ -1,4 +1,4 @@
-"""PyTorch calls for ONNX operators that move values and for recurrent operators: one half of onnx_torch.Graph. """
+"""PyTorch calls for ONNX operators that move values and for recurrent operators: one half of onnx_torch.Graph."""
 
 import numpy as np
 import onnx

@@ -21,7 +21,7 @@ using namespace amp;
 namespace {
 
 constexpr int64_t kOut = 2048, kIn = 2048;
-constexpr int kWeights = 16;  // multiplied in turn: 256 MB in fp32
+constexpr int kWeights = 16;  // number of weights that are multiplied in turn: 256 MB in fp32
 
 struct Format {
   const char* name;

@@ -5,7 +5,8 @@ docs/recipes.md.
 
 Every run is kept in --work, so a second call continues after the last finished run. Limits by
 --epochs and --limit are recorded and shown. Each side uses one thread, so CPU seconds remain valid on a machine with
-other load. """
+other load.
+"""
 
 import argparse
 import datetime

@@ -5,7 +5,8 @@ models/chat_lora, which is not run here.
 
 Exits with 1 if a recipe fails or onnxruntime's metric differs. Finished runs are kept in --work: a
 second call continues from there, --again repeats the named recipes. The times exclude the build of the program, which
-is an argument. """
+is an argument.
+"""
 
 import argparse
 import datetime

@@ -1,9 +1,10 @@
-"""The cost of short epochs: runs of N epochs of one step beside runs of one epoch of N steps, on the same rows.
+"""Measures the cost of short epochs: runs of N epochs of one step are compared with runs of one epoch of N steps, on
+the same rows.
 
 Checkpoints, reports and evaluations are due at the end of an epoch. The runs take turns. For each pair the ratio of
 wall time (training, by run.json) and of processor time (user and system, of the process) is printed, and their medians.
 --val also evaluates 32 rows at the end of each epoch: then the runs differ by the evaluations, too, whose own time is
-printed. Files are written to --work, because the time of a flush is that of its file system.
+printed. Files are written to --work, because the time of an fsync depends on the file system.
 """
 
 import argparse

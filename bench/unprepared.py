@@ -1,7 +1,6 @@
-"""Models without preparation: tiny random configurations of many architectures, exported by both of
-PyTorch's exporters and trained by the program. Compares with PyTorch: which tensors are weights,
-the loss, every gradient and ten steps. README.md describes the method; docs/unprepared.md is the
-output of `report`.
+"""Tests models without preparation: tiny random configurations of many architectures, which both of PyTorch's exporters
+export and the program trains. Compares with PyTorch which tensors are weights, the loss, every gradient and ten steps.
+README.md describes the method; docs/unprepared.md is the output of `report`.
 
     unprepared.py build --corpus FOLDER      # exports and references; existing entries are kept
     unprepared.py compare --corpus FOLDER    # the program on every entry: FOLDER/compared.json

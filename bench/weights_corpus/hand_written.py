@@ -97,7 +97,8 @@ def mxnet_resnet(f, way):
 @family("fit", "trained")
 def matlab_cnn(f, way):
     """MATLAB's exportONNXNetwork: subtracts a mean image from the input, names weights LAYER_W and LAYER_B, and
-    transposes before flattening. """
+    transposes before flattening.
+    """
     h = f.node("Sub", "imageinput", f.c("imageinput_Mean", f.fixed.uniform(90, 130, (1, 3, 1, 1))))
     for i, (a, b) in enumerate([(3, 8), (8, 12)], 1):
         h = f.node("Conv", h, f.p(f"conv_{i}_W", b, a, 3, 3), f.p(f"conv_{i}_B", b, kind="b"), kernel_shape=[3, 3], pads=[1] * 4)

@@ -43,7 +43,7 @@ def keras_tcn_norm():
 
 
 class Discretized(L.Layer):
-    """Distances to fixed centers, a learned temperature for each."""
+    """Distances to fixed centers, with a learned temperature for each center."""
 
     def build(self, shape):
         self.centers = tf.constant(np.random.default_rng(5).standard_normal((1, 1, 6)), tf.float32)

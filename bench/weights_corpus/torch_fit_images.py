@@ -193,7 +193,8 @@ def gpt2_mask():
 
 class Speaker(nn.Module):
     """Pre-emphasis and a fixed gammatone-like bank by convolution, statistics pooling, class centers compared by cosine
-    distance. """
+    distance.
+    """
 
     def __init__(self, channels=12, size=33):
         super().__init__()

@@ -144,9 +144,7 @@ def echo_state():
 
 
 class DCT(nn.Module):
-    """Mixes tokens by an orthonormal cosine transform, rotates channels by a Hadamard matrix; no
-    weights in either.
-    """
+    """Mixes tokens by an orthonormal cosine transform, rotates channels by a Hadamard matrix; neither has weights."""
 
     def __init__(self, n=8, dim=16):
         super().__init__()
