@@ -68,7 +68,7 @@ const InputSpec kCodes = {"x_cat", DType::i64, Dims{-1, 2}};
 
 TEST_CASE("codes are scikit-learn's OrdinalEncoder's, one higher, and 0 for unknown and missing", "[features]") {
   const FeatureTable train = read("sales.csv");
-  const Features features = Features::parse(fit(train, schema()).json());  // as read from a model
+  const Features features = Features::parse(fit(train, schema()).json());  // in the form that is read from a model
   for (const std::string name : {"sales", "new"}) {
     const FeatureTable t = read(name + ".csv");
     const FeatureValues v = feature_values(t, features);
@@ -84,7 +84,7 @@ TEST_CASE("codes are scikit-learn's OrdinalEncoder's, one higher, and 0 for unkn
     }
     if (name == "sales") CHECK(v.unknown.empty());
     if (name == "new") {
-      REQUIRE(v.unknown.size() == 2);  // Store and State; a missing store counts as missing, not unknown
+      REQUIRE(v.unknown.size() == 2);  // columns Store and State; a missing store counts as missing, not as unknown
       CHECK(v.unknown[0].example == "99");
       CHECK(v.unknown[1].example == "Hessen");
       CHECK(v.unknown[1].where == tables("new.csv") + ":2:15");

@@ -96,7 +96,7 @@ TEST_CASE("damaged and foreign image files are refused with their name", "[image
   wrong[wrong.size() / 2] = static_cast<char>(wrong[wrong.size() / 2] ^ 1);
   refused(wrong, "E_IMAGE", "damaged PNG");
 
-  std::string wide = png;  // a header of 65,535 x 65,535, its checksum set right
+  std::string wide = png;  // a header of 65,535 x 65,535 pixels with a correct checksum
   wide.replace(16, 8, big_endian(65535) + big_endian(65535));
   refused(wide, "E_IMAGE", "damaged PNG");  // the checksum is wrong
   std::string frame = jpg;

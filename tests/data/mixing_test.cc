@@ -34,7 +34,7 @@ void close(const Floats& have, const Floats& want) {
     CHECK(std::abs(have[i] - want[i]) <= 1e-6F * std::max(1.0F, std::abs(want[i])));
 }
 
-// Images (rows, 1, 2, 2) whose pixels are the image's number, of class number % 3.
+// Returns images (rows, 1, 2, 2). All pixels of an image are its number, and its class is the number % 3.
 class Numbered final : public Dataset {
  public:
   int64_t size() const override { return 10; }

@@ -82,7 +82,7 @@ TEST_CASE("a share of questions is held out by passage, with all of its windows"
   const Table rows =
       Table::parse("q,t\na,a b a b a b a b\nb,b\na,a a\nb,b b a a b b a a\n", "q.csv", reader_named("csv"));
   auto key = std::make_shared<AnswerKey>(question_rows(rows, "q", "t", ""));
-  key->questions.push_back({"4", "b", 0, {}, 6, 0});  // another about the first passage
+  key->questions.push_back({"4", "b", 0, {}, 6, 0});  // another question about the first passage
   TextOptions o;
   o.labels = LabelForm::spans;
   auto texts = encode_questions(*key, w, 8, 1);
@@ -126,7 +126,7 @@ TEST_CASE("what is not SQuAD's JSON is refused") {
   CHECK(parse(with(R"([{"text": "x", "answer_start": 5}])")) == "E_DATA_LABEL");
   CHECK(parse(with(R"([{"text": "x", "answer_start": -1}])")) == "E_DATA_LABEL");
   CHECK(parse(with(R"([{"text": "", "answer_start": 0}])")) ==
-        "E_DATA_LABEL");  // the published TyDi QA dev file is all so
+        "E_DATA_LABEL");  // all rows of the published TyDi QA dev file have this form
   CHECK(parse(with(R"([{"text": "", "answer_start": 0}, {"text": "x", "answer_start": 4}])")) == "none");
   CHECK(parse(with("[]")) == "E_DATA_LABEL");
   CHECK(parse(with(R"([{"text": "x"}])")) == "E_DATA_JSON");

@@ -1,5 +1,5 @@
-"""Writes training_args.json as Hugging Face's TrainingArguments write themselves, and args.yaml and sgd.yaml as timm's
-train.py writes its arguments. Needs transformers, accelerate, PyYAML, and timm's repository:
+"""Writes training_args.json in the form in which Hugging Face's TrainingArguments save themselves, and args.yaml and
+sgd.yaml as timm's train.py writes its arguments. Needs transformers, accelerate, PyYAML, and timm's repository:
 
     make_configs.py FOLDER_OF_TIMM
 """
@@ -27,7 +27,7 @@ def hugging_face():
 
 def timm(folder, name, command):
     source = (Path(folder) / "train.py").read_text()
-    # The parsers and what reads them, without the rest of the script.
+    # Returns the part of the script that defines and reads its argument parsers.
     start = source.index("config_parser = parser = argparse.ArgumentParser")
     end = source.index("def _parse_args()")
     end = source.index("\ndef ", end + 1)

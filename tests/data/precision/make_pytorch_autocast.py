@@ -37,7 +37,8 @@ CALLS = {"linear", "gelu", "layer_norm", "scaled_dot_product_attention"}
 
 
 class Recorder(TorchDispatchMode):
-    """(kernel, type) of every floating kernel below autocast; its casts (_to_copy) and views of weights are not calls."""
+    """Records (kernel, type) of every floating-point kernel below autocast. Autocast's casts (_to_copy) and views of
+    weights are not recorded."""
 
     def __init__(self):
         super().__init__()
@@ -48,7 +49,7 @@ class Recorder(TorchDispatchMode):
         name = func.__name__.split(".")[0]
         flat = torch.utils._pytree.tree_leaves
         kinds = [t.dtype for t in flat(out) if isinstance(t, torch.Tensor) and t.is_floating_point()][:1]
-        if not kinds:  # comparisons: what they compare in
+        if not kinds:  # for comparisons, the type in which they compare
             ins = [t for t in flat((args, kwargs)) if isinstance(t, torch.Tensor) and t.is_floating_point()]
             kinds = [ins[0].dtype] if ins else []
         if kinds and name not in ("_to_copy", "detach", "device", "empty"):
@@ -74,7 +75,7 @@ class Model:
                 self.readers[i].append(n)
 
     def intermediate(self, batch):
-        """Every tensor of a real run: concrete shapes and the integers of shape arithmetic."""
+        """Returns every tensor of a real run, for concrete shapes and the integers of shape arithmetic."""
         m = onnx.ModelProto()
         m.CopyFrom(self.proto)
         names = [o for n in m.graph.node for o in n.output if o]
@@ -95,7 +96,8 @@ class Model:
         return name in self.consts and self.consts[name].ndim == 0 and self.floating(name)
 
     def calls(self):
-        """(target, nodes) in topological order; target None: one node, called for what it is."""
+        """Returns (target, nodes) in topological order. With target None, there is one node, which is executed as its
+        own operator."""
         groups = {}
         for n in self.nodes:
             for key, target in [self.fx_call(n) or self.scope_call(n) or (None, None)]:
@@ -138,7 +140,8 @@ class Model:
         return None
 
     def spelled_sdpa(self, softmax):
-        """torch.onnx's scaled_dot_product_attention: both operands scaled by the root of the scale beforehand."""
+        """torch.onnx's scaled_dot_product_attention: both operands are multiplied by the square root of the scale
+        first."""
         add = self.makes[softmax.input[0]]
         mm = self.makes[add.input[0]]
         scaled = [self.makes.get(i) for i in mm.input]
@@ -165,7 +168,7 @@ def pads(n, rank):
 
 
 def call_node(m, n, t, shape):
-    """The torch call of one node. t(i): input i as a fake tensor or a Python number."""
+    """Executes the PyTorch call of one node. t(i): input i as a fake tensor or a Python number."""
     op = n.op_type
     size = shape(n.output[0])
     if op in ("Add", "Sub", "Mul", "Div", "Pow"):
@@ -244,7 +247,7 @@ def run(entry, path, batch, mode):
         if len(nodes) == 1 and not depends(m, last):
             explicit = last.op_type in ("Cast", "Where", "Sub", "Mul", "Expand", "Unsqueeze") and m.floating(last.output[0])
             data = all(i in m.consts for i in last.input if i)
-            # Made of integers and constants: a mask that PyTorch wrote in float32, or Python numbers.
+            # Returns whether a value is computed only from integers and constants: a float32 mask, or Python numbers.
             rows.append((nodes, "-" if data or not explicit else "fp32", "Python numbers" if data else "mask in float32"))
             continue
         with mode, Recorder() as seen:
@@ -270,8 +273,8 @@ def run(entry, path, batch, mode):
         assert got == want, (entry, last.name, got, want)
         fake[last.output[0]] = out
         if target == "scaled_dot_product_attention":
-            # Autocast hands the call its operands, the mask among them, in one type, and that is what the fused kernels
-            # multiply; only the plain fallback, which a fake device gets, widens inside the call.
+            # Autocast passes all operands, including the mask, to the call in one type, in which the fused kernels
+            # multiply. Only the unfused fallback, which a fake device uses, widens the type inside the call.
             seen.seen = [(k, d) for k, d in seen.seen if k == "where"] + [("result", out.dtype)]
         work = [(k, d) for k, d in seen.seen if k not in VIEWS] or seen.seen[-1:]
         types = {d for _, d in work}
@@ -284,7 +287,7 @@ def run(entry, path, batch, mode):
 
 
 def depends(m, n):
-    """The node reads a weight or a floating input, directly or not."""
+    """Returns whether the node depends on a weight or a floating-point input."""
     todo, seen = list(n.input), set()
     while todo:
         i = todo.pop()
@@ -299,7 +302,8 @@ def depends(m, n):
 
 
 def sdpa(m, nodes, inside, tensor):
-    """q, k, v as the module had them: what enters the group, v last; k is transposed inside by dynamo, outside by TorchScript."""
+    """Returns q, k and v as the module passed them: the inputs of the group, v last. The dynamo exporter transposes k
+    inside the group, TorchScript outside."""
     products = [n for n in nodes if n.op_type == "MatMul"]
     scaled = [next(n for n in nodes if i in n.output) for i in products[0].input]
     q = tensor(scaled[0].input[0])
@@ -318,7 +322,8 @@ def sdpa(m, nodes, inside, tensor):
 
 
 def stripped(path):
-    """The model with each large floating weight filled with a constant. The constants differ, so that no weights are tied."""
+    """Returns the model with each large floating-point weight filled with a constant. The constants differ, so that no
+    weights are tied."""
     m = onnx.load(path)
     k = 0
     tensors = list(m.graph.initializer) + [a.t for n in m.graph.node if n.op_type == "Constant" for a in n.attribute]

@@ -80,7 +80,7 @@ class Adapted(torch.nn.Module):
 
 
 def lora(bert):
-    """Losses of ten steps, twice: sgd and adamw."""
+    """Returns the losses of ten steps with sgd and of ten steps with adamw."""
     label = torch.tensor([0, 2, 1, 2])
     tensors = {"input_ids": IDS, "attention_mask": MASK, "label": label}
     out = {"r": 4, "alpha": 8}
@@ -128,7 +128,8 @@ class Conv(torch.nn.Module):
 
 
 def heads(bert):
-    """Per kind: loss, the gradients of the head and of one weight of the trunk."""
+    """Returns for each kind of head the loss, the gradients of the head, and the gradient of one weight of the
+    trunk."""
     image = torch.randn(2, 3, 8, 8)
     conv = Conv()
     torch.onnx.export(conv, (image,), str(HERE / "conv.onnx"), input_names=["image"], output_names=["features"], opset_version=14, dynamo=False,
@@ -177,7 +178,7 @@ def main():
     places, bert = {}, None
     for name, m in models():
         with torch.no_grad():
-            for p in m.parameters():  # else the exporter makes one tensor of all that are equal
+            for p in m.parameters():  # otherwise the exporter merges equal tensors
                 p.add_(torch.randn_like(p) * 0.05)
         image = name == "vit"
         args = (torch.randn(2, 3, 8, 8),) if image else (IDS[:2], MASK[:2])

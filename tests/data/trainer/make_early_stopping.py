@@ -1,4 +1,5 @@
-"""Writes early_stopping.json: after which of some evaluations Hugging Face's Trainer stops, and which it calls the best."""
+"""Writes early_stopping.json: for several series of evaluations, the evaluation after which Hugging Face's Trainer
+stops, and the one that it reports as the best."""
 
 import json
 import os
@@ -17,7 +18,7 @@ def main():
         x = torch.linspace(0, 3, 40, dtype=torch.float64)
         metrics = ((torch.exp(-x) if mode == "min" else 1 - torch.exp(-x)) + 0.01 * torch.randn(40, dtype=torch.float64)).tolist()
         metrics[20] = float("nan")
-        trainer = Trainer.__new__(Trainer)  # the rule alone: it needs its state and its arguments
+        trainer = Trainer.__new__(Trainer)  # only the rule, which needs the Trainer's state and arguments
         trainer.args = TrainingArguments(metric_for_best_model="x", greater_is_better=mode == "max", output_dir="none")
         trainer.state, control = TrainerState(), TrainerControl()
         callback = EarlyStoppingCallback(10**6, threshold)

@@ -15,7 +15,7 @@ def main():
     r = random.Random(5)
     cases = []
     for classes, n, labels, predicted in [
-        (3, 50, range(3), range(3)), (2, 1, range(2), range(2)), (5, 40, range(3), range(3)),  # 3, 4 absent from both
+        (3, 50, range(3), range(3)), (2, 1, range(2), range(2)), (5, 40, range(3), range(3)),  # 3, 4 occur in neither
         (5, 40, range(3), range(5)), (5, 40, range(5), range(2)), (4, 30, [1], [1]), (4, 30, [1], [2]),
         (7, 200, range(7), range(7)),
     ]:
@@ -41,7 +41,7 @@ def tasks():
         x = numpy.round(rng.normal(size=(rows, labels)) + 2 * y - 1, 3)
         if labels == 5:
             y[:, 4] = 0
-            x[:, 4] = -1  # never asked for, never found
+            x[:, 4] = -1  # a kind that occurs in neither labels nor predictions
         p = (x > 0).astype(int)
         out["multilabel"].append(dict(labels=labels, truth=y.reshape(-1).tolist(), scores=x.reshape(-1).tolist(), exact_match=accuracy_score(y, p),
                                       micro_f1=f1_score(y.reshape(-1), p.reshape(-1)), macro_f1=float(numpy.mean([f1_score(y[:, k], p[:, k], zero_division=0) for k in range(labels)]))))
@@ -55,7 +55,7 @@ def tasks():
     found = [max(((i, j) for i in range(tokens) for j in range(i, tokens)), key=lambda s: start[r, s[0]] + end[r, s[1]]) for r in range(rows)]
     wanted = [found[r] if r % 3 == 0 else tuple(sorted(rng.integers(0, tokens, 2).tolist())) for r in range(rows)]
 
-    def overlap(a, b):  # F1 of the tokens as two sets
+    def overlap(a, b):  # F1 of two sets of tokens
         a, b = set(range(a[0], a[1] + 1)), set(range(b[0], b[1] + 1))
         return 2 * len(a & b) / (len(a) + len(b))
 

@@ -1,4 +1,4 @@
-"""Writes plateau.json: learning rates after each of some evaluations, by torch's ReduceLROnPlateau."""
+"""Writes plateau.json: learning rates after each of several evaluations, by torch's ReduceLROnPlateau."""
 
 import json
 import os

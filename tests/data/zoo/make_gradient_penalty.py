@@ -2,7 +2,8 @@
 of a row of d(sum of the output) / d(a value of the model). They are computed by torch.autograd.grad(create_graph=True) in
 float64 on the entry's graph (bench/onnx_torch.py). At most 128 elements of every tensor are stored. The metadata have
 the value's name, both losses, the largest element, and the relative difference of torch's float32 run. Needs torch,
-onnxruntime. """
+onnxruntime.
+"""
 
 import json
 import sys

@@ -33,7 +33,7 @@ ENTRIES = ["lenet_relu_dyn18", "autoencoder_ts11", "convnext_ts17"]
 
 
 def philox(seed, high, low):
-    """Blocks of four words for an array of 64-bit positions `low`."""
+    """Returns blocks of four random words for an array `low` of 64-bit positions."""
     mask = np.uint64(0xFFFFFFFF)
     words = lambda x: (np.uint64(x) & mask, np.uint64(x) >> np.uint64(32))  # noqa: E731
     c0, c1 = low & mask, low >> np.uint64(32)
@@ -62,7 +62,7 @@ def direction(step, slot, shape, gaussian):
 
 
 class Trained(TwiceGraph):
-    """Its parameters are the optimizer's own."""
+    """Uses the parameters of the optimizer."""
 
     def forward(self, params, outputs, dtype):
         state = dict(params)
@@ -83,7 +83,7 @@ class Trained(TwiceGraph):
 
 
 def drawn_labels(logits, step):
-    """A class for each row: the first whose cumulated probability is above a uniform number."""
+    """Returns a class for each row: the first class whose cumulative probability is above a uniform number."""
     rows = torch.arange(len(logits)).numpy().astype(np.uint64)
     words = np.stack([philox(SEED, (0x536F7068 << 32) | step, np.array([r << np.uint64(32)]))[0, 0] for r in rows])
     u = torch.from_numpy((words >> np.uint64(8)).astype(np.float64) * 2.0**-24)
