@@ -1,4 +1,4 @@
-// The verdict of check on models without tensors that could train.
+// Tests what `check` reports on models without tensors that could be trained.
 #include "run/check/check.h"
 
 #include <onnx/defs/parser.h>

@@ -127,7 +127,7 @@ TEST_CASE("runs with rules around rules and of the second order go on where they
     train(*prepare(rest));
     CHECK(bytes_of(f / "run/model.onnx") == bytes_of(f / "whole/model.onnx"));
     CHECK(last_loss(f / "run") == last_loss(f / "whole"));
-    CHECK(last_loss(f / "whole") < 2.2);  // the first loss is 2.28
+    CHECK(last_loss(f / "whole") < 2.2);  // compared with the first loss, 2.28
   }
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("moments in 8 bits take a quarter, and are what a checkpoint holds") {
     return memory_bill(session_options(run->spec, Job::train, run->plan, {}), run->graph(), run->config, run->data)
         .text;
   };
-  // lenet: 61,706 weights, of which 3,626 are in tensors of fewer than 4096
+  // LeNet has 61,706 weights, of which 3,626 are in tensors of fewer than 4096 elements
   INFO(moments("wide") << ' ' << moments("narrow") << ' ' << estimate(narrow));
   CHECK(moments("narrow") < 0.32 * static_cast<double>(moments("wide")));
   CHECK(estimate(narrow).find(cat("moments ", with_thousands(moments("narrow")), " B")) != std::string::npos);

@@ -16,7 +16,7 @@ namespace {
 
 RunSpec plateau(const TempDir& f, const std::string& run, int64_t steps) {
   RunSpec spec = test::lenet_run(f, run, steps);
-  spec.optimization.lr = 1e-9;  // nothing gets better by more than the threshold
+  spec.optimization.lr = 1e-9;  // no metric improves by more than the threshold
   spec.schedule.lr_scheduler = "reduce_lr_on_plateau";
   spec.schedule.lr_scheduler_kwargs = "factor=0.5,patience=1,eps=0";
   spec.evaluation.eval_steps = 1;
@@ -36,7 +36,7 @@ TEST_CASE("the rate falls when evaluations are no better, in a resumed run as in
   const TempDir f;
   train(*prepare(plateau(f, "whole", 7)));
   const std::vector<double> whole = rates(f / "whole");
-  // The first evaluation is the best; then every two evaluations reduce the rate.
+  // The first evaluation is the best. Afterwards the rate is reduced after every second evaluation.
   CHECK(whole == std::vector<double>{1e-9, 1e-9, 1e-9, 0.5e-9, 0.5e-9, 0.25e-9, 0.25e-9});
   train(*prepare(plateau(f, "run", 4)));
   RunSpec more = plateau(f, "run", 7);

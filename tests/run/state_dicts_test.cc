@@ -36,7 +36,7 @@ std::map<std::string, Described> all_described() {
   return out;
 }
 
-// filled() of make_checkpoints.py, bit by bit.
+// Returns the same bits as filled() of make_checkpoints.py.
 HostTensor filled(const std::string& name, const Dims& dims) {
   uint32_t h = 2166136261u;
   for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
@@ -95,7 +95,7 @@ TEST_CASE("a state dict computes what PyTorch computes with it, and goes back as
         REQUIRE(have.at(name).dims() == value.dims());
         for (size_t i = 0; i < want.size(); ++i) {
           INFO(name << " " << i);
-          CHECK(std::abs(got[i] - want[i]) < 1e-5);  // values up to 2: some fifty layers of fp32 rounding
+          CHECK(std::abs(got[i] - want[i]) < 1e-5);  // values up to 2, after some fifty layers in fp32
         }
       }
       write_checkpoint(f / "out/model.onnx", f / "back");

@@ -1,4 +1,4 @@
-// --dry_run: the memory estimate is printed and no file is written.
+// Tests --dry_run: the memory estimate is printed and no file is written.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <filesystem>
@@ -33,7 +33,7 @@ TEST_CASE("a dry run prints the memory bill and writes nothing") {
                              Catch::Matchers::ContainsSubstring("activations") &&
                              Catch::Matchers::ContainsSubstring("B in all"));
   CHECK_FALSE(fs::exists(out));
-  // The peak is the largest of the phases below it, and the first of them is a sum.
+  // The peak is the largest of the phases that are listed below it, and the first phase is a sum.
   const std::string text = said.str();
   const auto number = [&](const std::string& after, size_t& at) {
     at = text.find(after, at);

@@ -22,7 +22,7 @@ struct Text {
   std::string where, text;
 };
 
-// 1'000: a quote that does not start a character literal.
+// The quote in 1'000 does not start a character literal.
 bool separates_digits(const std::string& code, size_t at) {
   const auto digit = [&](size_t i) { return i < code.size() && std::isxdigit(static_cast<unsigned char>(code[i])); };
   return at > 0 && digit(at - 1) && digit(at + 1) && (at + 2 >= code.size() || code[at + 2] != '\'');
@@ -140,7 +140,7 @@ static bool of_another_program(const std::string& text, size_t at) {
 }
 
 TEST_CASE("every flag that a text names exists, and takes the value that the text gives it") {
-  // Flags that are not in the table: those of help and parser, placeholders, and NVRTC's options.
+  // Flags that are not in the table: flags of the help and the parser, placeholders, and NVRTC's options.
   static const std::set<std::string> other = {"help",    "help_all",          "all",      "version", "flag", "no_flag",
                                               "explain", "print_completions", "print_man"};
   size_t flags = 0;

@@ -63,7 +63,7 @@ TEST_CASE("the root of a mean is taken over all items, not batch by batch") {
       write(f, "d.safetensors", {{"x", waves({10, 4}, 0.7)}, {"label", waves({10, 3}, 1.3, 0.6, 1.5)}});
   for (const char* loss : {"rmspe", "rmspe_exp"}) {
     const double whole = evaluated(model, data, {"--loss", loss, "--batch_size", "10"})["loss"].get<double>();
-    for (const char* rows : {"1", "3", "4"})  // the last batch is a smaller one
+    for (const char* rows : {"1", "3", "4"})  // the last batch is smaller
       CHECK(evaluated(model, data, {"--loss", loss, "--batch_size", rows})["loss"].get<double>() ==
             Catch::Approx(whole).epsilon(1e-6));
   }
@@ -90,7 +90,8 @@ TEST_CASE("final metrics are the exported file's, whatever the run computed in")
   CHECK(last != as_trained);
   CHECK(last == evaluated(f / "run/model.onnx", data, {"--batch_size", "4"})["loss"].get<double>());
   CHECK(as_trained == json_lines(f / "run/eval.jsonl").back()["loss"].get<double>());
-  // The gate's bound is between the two numbers. The number of the exported file decides.
+  // The limit of the gate (--require) is between the two numbers. The number of the exported file must be compared with
+  // it.
   std::ostringstream bound;
   bound.precision(17);
   bound << "loss<=" << (last + as_trained) / 2;
@@ -130,7 +131,7 @@ TEST_CASE("an exported model knows its loss, and flags overrule it") {
   CHECK(again.contains("perplexity"));
   CHECK(evaluated(file, data, {"--loss", "cross_entropy"})["loss"] != again["loss"]);
   CHECK_FALSE(evaluated(file, data, {"--task", "classification", "--loss", "cross_entropy"}).contains("perplexity"));
-  // The exported file contains neither time nor path of the run.
+  // The exported file does not contain the time or the path of the run.
   trained(f, model, data,
           {"--loss", "causal_lm,label_smoothing=0.1", "--batch_size", "4", "--output_dir", f / "other"});
   CHECK(bytes_of(f / "other/model.onnx") == bytes);

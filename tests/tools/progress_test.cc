@@ -99,7 +99,7 @@ TEST_CASE("a sparkline shows a course of any length in the columns that there ar
   Course flat;
   for (int i = 0; i < 5; ++i) flat.add(7);
   CHECK(flat.sparkline(4) == "▁▁▁▁");
-  // whatever the number of values, means over equal parts of them
+  // for any number of values, the means of equal parts of the values
   for (const int n : {256, 257, 300, 513, 1000, 12345, 100000}) {
     Course falling;
     for (int i = 0; i < n; ++i) falling.add(-static_cast<double>(i));
@@ -111,7 +111,7 @@ TEST_CASE("a sparkline shows a course of any length in the columns that there ar
 TEST_CASE("a bar that was drawn on a wider terminal is cleared whole") {
   CHECK(clear_line(0, 80, true) == "\r\x1b[K");
   CHECK(clear_line(79, 80, true) == "\r\x1b[K");
-  CHECK(clear_line(119, 40, true) == "\x1b[2A\r\x1b[J");  // it now has three rows
+  CHECK(clear_line(119, 40, true) == "\x1b[2A\r\x1b[J");  // the display now has three rows
   CHECK(clear_line(119, 40, false) == "\r\x1b[J");
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("a terminal gets one line redrawn seldom, anything else a line every f
     }
   };
   const std::string bar = printed(true, 50, run);
-  CHECK(std::count(bar.begin(), bar.end(), '\n') == 2);  // the message's and the last
+  CHECK(std::count(bar.begin(), bar.end(), '\n') == 2);  // the message's line and the last line
   const auto drawn = std::count(bar.begin(), bar.end(), '#') > 0 ? std::count(bar.begin(), bar.end(), '%') : 0;
   CHECK(drawn > 20);
   CHECK(drawn < 40);
@@ -137,7 +137,7 @@ TEST_CASE("a terminal gets one line redrawn seldom, anything else a line every f
   const std::string cut = printed(false, 50, [](Progress& p) {
     for (int64_t s = 1; s <= 60; ++s) p.update(at(s, 1));
   });
-  CHECK(cut.find("step 60/250") != std::string::npos);  // the last state of a stopped run
+  CHECK(cut.find("step 60/250") != std::string::npos);  // the last line of a stopped run
 }
 
 TEST_CASE("an activity's line fits every width") {

@@ -15,7 +15,7 @@ using namespace amp;
 TEST_CASE("what a resumed run must have in common is every setting that is not marked free", "[spec]") {
   const auto fixed = [](std::vector<std::string> words) {
     RunSpec spec = spec_of(train(std::move(words)));
-    spec.model.model = spec.data.train = "";  // files are compared by content
+    spec.model.model = spec.data.train = "";  // files are compared by their contents
     return resume_record(spec);
   };
   const auto plain = fixed({});

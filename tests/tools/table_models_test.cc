@@ -76,7 +76,7 @@ TEST_CASE("create derives the sizes of a model from a table", "[tables]") {
   CHECK(inputs_of(f / "m.onnx") == Words{"continuous"});
   // An mlp has one input: codes and numbers.
   CHECK_THAT(created("mlp", {"--target", "kind"}).err, ContainsSubstring(R"({"inputs": 6, "outputs": 3})"));
-  // Rows that are held out have no part in the sizes: here the one with a fifth number of rooms.
+  // Held-out rows, here the one with a fifth number of rooms, do not affect the sizes.
   write_bytes(f / "t.csv", shop() + "121,Rome,9,30.5,3,s,1750.25\n");
   CHECK_THAT(created("tabular", {"--target", "kind", "--limit_train", "120", "--limit_order", "first"}).err,
              ContainsSubstring("[4, 5]"));
@@ -202,7 +202,7 @@ TEST_CASE("a model for a table is refused without one", "[tables]") {
   refused("E_OUTPUT_FOREIGN", "is not a new model",
           {"tabular", "--train", f / "t.csv", "--target", "kind", "--output_dir", f / "run"});
   CHECK(bytes_of(f / "run-tabular.onnx") == "my notes");
-  // Raw rows are those of a table.
+  // Raw rows require a table.
   must_run({"create", "mlp", "--out", f / "m.onnx", "--quiet"});
   write_bytes(f / "a.csv", "text,label\na,1\nb,0\n");
   refused(

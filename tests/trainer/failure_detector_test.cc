@@ -1,5 +1,5 @@
-// Failure detection between processes. Here the ranks are threads with separate connections; one of them stops sending
-// heartbeats, fails or disconnects.
+// Tests failure detection between processes. In this test the ranks are threads with separate connections; one of them
+// stops sending heartbeats, fails or disconnects.
 #include "trainer/comm/failure_detector.h"
 
 #include <unistd.h>
@@ -53,7 +53,7 @@ struct Processes {
     for (std::thread& t : threads) t.join();
     began = seconds();
   }
-  // Returns the ranks' notifications within this many seconds, in the order of the ranks.
+  // Returns the notifications that the ranks receive within this many seconds, in the order of the ranks.
   std::vector<Told> after(double wait, size_t expected) {
     for (const double until = seconds() + wait; seconds() < until;) {
       {
@@ -88,7 +88,7 @@ TEST_CASE("a process that goes away is named to all others at once", "[ranks][fa
   Processes p(4, 60);
   p.channels[static_cast<size_t>(gone)]->doing(41, "evaluation");
   std::this_thread::sleep_for(std::chrono::milliseconds(700));  // a heartbeat reports it
-  p.channels[static_cast<size_t>(gone)].reset();                // its connections close without a message
+  p.channels[static_cast<size_t>(gone)].reset();                // its connections are closed without a message
   const std::vector<Told> told = p.after(10, 3);
   const std::string fact = cat("rank ", gone, " (host ", this_process(0).host, ", process ", ::getpid(), ") is gone");
   for (int r = 0; r < 4; ++r) {
@@ -127,7 +127,7 @@ TEST_CASE("strangers do not keep processes from their heartbeats", "[ranks][fail
   std::vector<Connected> leader, second;
   std::thread first([&] { leader = connect_ranks(group.rank(0), access, 60); });
   std::thread other([&] { second = connect_ranks(group.rank(1), access, 60); });
-  // Rank 2 learns the port as connect_ranks() does.
+  // Rank 2 receives the port as in connect_ranks().
   Communicator& me = group.rank(2);
   std::string identity, text;
   me.broadcast(identity, 0);

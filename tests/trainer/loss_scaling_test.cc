@@ -1,5 +1,6 @@
-// The need for loss scaling and fp32 master weights: the cases of "Mixed Precision Training" (Micikevicius et al.,
-// 2018, section 3) on a regression with tiny targets and thus tiny gradients. bench/loss_scaling.py plots the same.
+// Shows the need for loss scaling and fp32 master weights: the cases of "Mixed Precision Training" (Micikevicius et
+// al., 2018, section 3) on a regression with tiny targets and thus tiny gradients. bench/loss_scaling.py plots the
+// same.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 
@@ -64,7 +65,7 @@ TEST_CASE("gradients below 2^-24: nothing is learnt at scale 1, all of it with d
   const RunResult full = t.train(false, fixed(1));
   REQUIRE(full.loss.back() < 0.3 * full.loss[0]);
   const RunResult unscaled = t.train(true, fixed(1));
-  CHECK(unscaled.applied == 400);  // nothing overflows: the gradients are silently zero
+  CHECK(unscaled.applied == 400);  // nothing overflows, and the gradients become zero without a warning
   CHECK(unscaled.loss.back() == Catch::Approx(unscaled.loss[0]).epsilon(0.02));
   LossScaleConfig dynamic;
   dynamic.growth_interval = 20;
@@ -82,7 +83,7 @@ TEST_CASE("fp16 weights without fp32 masters stall: an update below half a unit 
     o.scale = dynamic;
     o.optimizer.rule = "adam";
     o.optimizer.settings.eps = 1e-16;
-    o.lr = 2e-5;  // weights around 0.3: half a unit is 1.2e-4
+    o.lr = 2e-5;  // weights are around 0.3, where half a unit in the last place is 1.2e-4
     o.steps = 1500;
     o.low_weights = low_weights;
     const PrecisionPlan plan = decide(t.g, preset("O1"), DType::f16);

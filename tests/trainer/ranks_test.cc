@@ -1,4 +1,4 @@
-// Data-parallel training: replicas equal each other, and equal one device with a batch as large.
+// Data-parallel training: replicas have the same weights, which equal those of one device with the whole batch.
 #include "tests/trainer/ranked_run.h"
 
 using namespace amp;
@@ -117,7 +117,8 @@ TEST_CASE("every rule of the update sees the gradients of all ranks", "[ranks]")
   CHECK(furthest(two[0].losses, one[0].losses) <= 1e-5);
 }
 
-// The mean of the input does not depend on the division of the rows. At an epoch's end one of two ranks has no rows.
+// The mean of the input does not depend on the division of the rows among ranks. At the end of an epoch one of two
+// ranks has no rows.
 TEST_CASE("running statistics are averaged over the ranks by their samples", "[ranks]") {
   const test::TempDir folder;
   RankedRun job(folder / "run");
@@ -189,7 +190,7 @@ TEST_CASE("ranks share an evaluation's batches, and each finds what one alone do
     Session session(job.graph, job.options);
     return evaluate_unless_stopped(stop, session, job.config.objective, *job.val, batch, rank).value();
   };
-  const auto text = [](const Metrics& m) {  // some are NaN: a class that no label has
+  const auto text = [](const Metrics& m) {  // some are NaN, because a class does not occur among the labels
     std::string out = cat(m.samples, ' ', m.details);
     for (const auto& [name, value] : m.values) out += cat(' ', name, ' ', value);
     return out;

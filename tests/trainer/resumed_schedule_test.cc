@@ -29,7 +29,7 @@ Checkpoint checkpoint(const ScheduleConfig& schedule, int64_t max_steps, int64_t
   return c;
 }
 
-// The schedule of a run of `was` steps that is resumed after `done` for `now`.
+// Returns the schedule of a run of `was` steps that is resumed after `done` steps and then has `now` steps.
 ScheduleConfig resumed(const ScheduleConfig& s, int64_t done, int64_t now, ResumeSchedule how) {
   ScheduleConfig asked = s;
   asked.total_steps = now;
@@ -96,13 +96,13 @@ TEST_CASE("a resumed run's schedule lasts: it is interrupted, made longer again"
   const ScheduleConfig s = of("linear", 10);
   ScheduleConfig asked = s;
   asked.total_steps = 20;
-  // Two steps were skipped: the schedule counts applied ones.
+  // Two steps were skipped. The schedule counts only applied steps.
   const ScheduleConfig again = resumed_schedule(asked, checkpoint(s, 10, 10, 8), ResumeSchedule::restart);
   CHECK(rates(again, 8, 10) == std::vector<double>{1, 0.9});
   const ScheduleConfig held = resumed_schedule(asked, checkpoint(s, 10, 10, 8), ResumeSchedule::hold);
   for (const ResumeSchedule how :
        {ResumeSchedule::automatic, ResumeSchedule::restart, ResumeSchedule::stretch, ResumeSchedule::hold}) {
-    // The previous command again: the schedule does not restart.
+    // The previous command is repeated. The schedule does not restart.
     CHECK(rates(resumed_schedule(asked, checkpoint(again, 20, 13, 11), how), 8, 18) == rates(again, 8, 18));
     CHECK(rates(resumed_schedule(asked, checkpoint(held, 20, 13, 11), how), 0, 20) == rates(held, 0, 20));
   }

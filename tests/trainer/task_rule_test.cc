@@ -1,4 +1,4 @@
-// Rows of tasks: the properties on which the rest of the program relies.
+// Tests properties of the tasks' rows on which the rest of the program relies.
 #include "trainer/tasks/task_rule.h"
 
 #include <catch2/catch_all.hpp>
