@@ -2,7 +2,8 @@
 """clang-tidy 16, with .clang-tidy, on the sources that a build folder compiles, in parallel.
 
   tests/tidy.py                    all sources
-  tests/tidy.py FILE|FOLDER...     only these tests/tidy.py --since REVISION   sources that differ from the revision
+  tests/tidy.py FILE|FOLDER...     only these
+  tests/tidy.py --since REVISION   sources that differ from the revision
 
 A file without findings is not checked again until the file, a header of this project that it includes, or the checks change.
 This is recorded in a cache folder, by default next to that of cmake/bootstrap.sh. Exits with 1 for a finding, and with 4 if

@@ -46,7 +46,8 @@ def decoded(text):
 
 
 def path_of(argument):
-    """Returns the path of a descriptor's annotation, `3</path>`, which strace writes in hexadecimal or plainly."""
+    """Returns the path of a descriptor's annotation, `3</path>`, which strace writes in hexadecimal or as plain
+    text."""
     found = re.match(r"(?:\d+|AT_FDCWD)<([^>]*)>", argument)
     if not found:
         return None

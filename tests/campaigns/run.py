@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Reliability campaigns: many tries to make the program lose work, write wrong bytes, crash or hang.
+"""Runs reliability campaigns: many tries to make the program lose work, write wrong bytes, crash or hang.
 
   run.py                     the short version of every campaign, as ctest runs them
-  run.py kill calls          some of them
+  run.py kill calls          only some campaigns
   run.py all --long          the long versions, several hours; --minutes limits each campaign
   run.py kill --seed 7 --count 500 --out FILE.json
 
@@ -43,7 +43,7 @@ from job import ROOT, Program  # noqa: E402
 
 @dataclass
 class Row:
-    """A campaign: its module, what a try is, and how many tries the short and the long version have."""
+    """A campaign: its module, the meaning of a try, and the numbers of tries of the short and the long version."""
     module: ModuleType
     unit: str
     short: int
@@ -128,7 +128,7 @@ def file_system(folder):
 
 
 def add_record(path, record):
-    """Adds a record to a file, which is replaced at once."""
+    """Adds a record to a file, which is replaced atomically."""
     records = json.loads(path.read_text()) if path.exists() else []
     temporary = path.with_name(path.name + ".tmp")
     temporary.write_text(json.dumps([*records, record], indent=1) + "\n")

@@ -1,9 +1,9 @@
 """Sends signals once or twice in every phase of a run. Checks how and how soon the run ends, which files it leaves, and
 that a resumed run ends with the bytes of the uninterrupted one.
 
-Signals that stop a run save a checkpoint (exit code 75) once training has begun, and end the program at once before.
-SIGPIPE is ignored. SIGSTOP halts the process for a moment, until SIGCONT. In each phase the signal is sent
-at a random moment after the phase has begun.
+Signals that stop a run save a checkpoint (exit code 75) once training has begun, and end the program at once before
+training has begun. SIGPIPE is ignored. SIGSTOP halts the process for a moment, until SIGCONT. In each phase the signal
+is sent at a random moment after the phase has begun.
 """
 import os
 import shutil
@@ -38,7 +38,8 @@ def run(campaign):
 
 
 def trial(campaign, phase, name, twice, wanted):
-    """Runs the job once with its signals, and resumes it. Returns the seconds from the last signal to the end."""
+    """Runs the job once with its signals, and resumes it. Returns the seconds from the last signal to the end of the
+    process."""
     command, begun, longest = PHASES[phase]
     out = campaign.folder / "run"
     if command not in wanted:
@@ -69,8 +70,8 @@ def trial(campaign, phase, name, twice, wanted):
 
 
 def default_actions():
-    """Restores the default actions of signals that Python, or a shell that started it in the background, ignores:
-    children inherit that."""
+    """Restores the default actions of signals that Python, or a shell that started it in the background, ignores,
+    because children inherit ignored signals."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

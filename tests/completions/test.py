@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Types command lines and the tab key in bash, zsh and fish, with the completions that the program prints.
+"""Tests completion by typing command lines and the tab key in bash, zsh and fish, with the completions that the program
+prints.
 
   tests/completions/test.py --program PROGRAM
 
@@ -48,7 +49,7 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def drain(self, seconds):
-        """Reads what the shell prints, so that it never waits for a reader."""
+        """Reads what the shell prints, so that the shell does not wait for a reader."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if select.select([self.master], [], [], 0.02)[0]:
@@ -93,7 +94,7 @@ def wait_for(terminal, done):
 
 
 def fish_lines(folder, script):
-    """Returns the lines that fish makes of its only candidate."""
+    """Returns the command lines that fish makes from its only candidate."""
     (folder / "completions.fish").write_text(script)
     lines = []
     for typed, _ in CASES:
@@ -125,7 +126,7 @@ done
 
 
 def bash_lines(folder, script):
-    """Returns the lines that Readline makes of the only candidate of the function."""
+    """Returns the command lines that Readline makes from the function's only candidate."""
     (folder / "completions.bash").write_text(script)
     done = subprocess.run(["bash", "-c", BASH], input="".join(f"{PROGRAM} {typed}\n" for typed, _ in CASES), cwd=folder,
                           env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True)

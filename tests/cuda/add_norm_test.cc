@@ -66,7 +66,7 @@ TEST_CASE("sums of norms and of their branches' biases are one node", "[cuda]") 
     sums += node.op->name == "AddNormGradSums" && node.attrs.has("summed");
     left += node.op->name == "LayerNormGradWeights";
   }
-  CHECK(sums >= 2);  // only for layers of whole sequences: after the last attention there are too few rows
+  CHECK(sums >= 2);  // only in layers of whole sequences, because there are too few rows after the last attention
   // The sums of every norm are fused, also those of the embeddings' norm, which has no branch.
   CHECK(left == 0);
 }
@@ -91,7 +91,7 @@ TEST_CASE("sums and norms with 16-bit branches are the CPU's at every length", "
   }
 }
 
-// The training above (bf16, dropout) also used this pass.
+// The training above (bf16, dropout) also uses this pass.
 TEST_CASE("norms that only residual sums read are recomputed", "[cuda]") {
   const Golden g(test_data() + "/zoo/bert_cls_sdpa_dyn18");
   SessionOptions o;
@@ -107,7 +107,7 @@ TEST_CASE("norms that only residual sums read are recomputed", "[cuda]") {
     recomputed += node.in.size() > 6;
     CHECK((node.attrs.i("y", 1) == 0 ? node.out.size() == 4 : node.out.size() >= 4));
   }
-  CHECK(unstored >= 2);  // not the last layer's input, which a Slice reads
+  CHECK(unstored >= 2);  // except the last layer's input, which a Slice reads
   CHECK(recomputed == unstored);
 }
 

@@ -260,7 +260,7 @@ TEST_CASE("scattered elements with equal indices in short and long lines", "[cud
   const HostTensor few = ints({2, 3}, -2, 1, DType::i64, rng);  // equal indices: products of small integers are exact
   check_same("ScatterElements", {ints({2, 2}, 1, 3, DType::f32, rng), few, ints({2, 3}, -3, 3, DType::f32, rng)},
              {{"axis", int64_t{1}}, {"reduction", int64_t{1}}}, {{DType::f32, {2, 2}}});
-  // Among rows with equal indices the last one stays.
+  // The last of several rows with equal indices is kept.
   check_same(
       "ScatterNDRows",
       {ints({6, 5}, 0, 9, DType::f32, rng), ints({400}, 0, 5, DType::i64, rng), ints({400, 5}, 0, 99, DType::f32, rng)},

@@ -12,7 +12,7 @@ using namespace amp;
 
 namespace {
 
-// The counts when this test was written; less is better.
+// Upper bounds: the counts when this test was written. Smaller counts are better.
 constexpr int64_t kNodes = 305, kMegabytes = 8950;
 
 DeviceDescription described(const char* file) {
@@ -79,7 +79,7 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   CHECK(seconds <= 5.85e-3);
 }
 
-// The bits are drawn inside attention. (In this graph insert_dropout() finds only the attention.)
+// The kernels of attention draw the bits of dropout. (In this graph insert_dropout() finds only the attention.)
 TEST_CASE("dropout of attention adds no launch to a BERT-base step", "[cuda][roofline]") {
   StepRequest r;
   r.dropout = 0.1;

@@ -79,7 +79,7 @@ void check_products(bool transposed, int threads) {
   }
 }
 
-// Reads its copied data, after it has waited for all groups or for one too few.
+// Each thread reads its copied data, after waiting for all groups of copies or for one group too few.
 struct Late {
   static constexpr bool cooperative = true;
   const float* x;

@@ -28,7 +28,7 @@ void require_plans(const std::string& model, const StepWork& work) {
   }
 }
 
-// A model of one layer: the others have the same attention.
+// Builds one layer, because the other layers have the same attention.
 StepRequest bert(int64_t hidden, int64_t heads, int64_t batch, int64_t length, DType low) {
   StepRequest r;
   r.model.layers = 1;
@@ -58,7 +58,7 @@ TEST_CASE("cuDNN plans the attentions of masked BERT for an H100", "[cudnn]") {
   StepRequest masked = bert(768, 12, 32, 128, DType::bf16);
   masked.model.mask = true;
   const StepWork work = step_work(masked);
-  REQUIRE(work.attentions.size() == 4);  // forward and gradient, each with lengths, and with a bias for other masks
+  REQUIRE(work.attentions.size() == 4);  // forward and gradient: each with lengths, and with a bias
   CHECK(work.attentions[0].lengths);
   CHECK(work.attentions[1].bias == Dims{32, 1, 1, 128});
   require_plans("BERT-base with padding", work);
@@ -128,6 +128,6 @@ TEST_CASE("an attention that cuDNN does not support is refused without a device"
   REQUIRE(!asked.empty());
   Attention a = asked.front();
   REQUIRE(test::refusal_of(a) == "");
-  a.width = a.value_width = 61;  // rows that begin at odd addresses
+  a.width = a.value_width = 61;  // rows that are not aligned
   CHECK(!test::refusal_of(a).empty());
 }

@@ -1,4 +1,4 @@
-"""Command lines that images and masks let fail."""
+"""Command lines that fail because of images and masks."""
 import struct
 
 from kit import case, png

@@ -1,7 +1,7 @@
 """The table of command lines that raise errors, and helpers to write them (model_cases.py, run_cases.py, data_cases.py).
 
-CASES has id -> function(folder), which writes files into the folder and returns the words of the command. The command runs
-with the folder as its working directory."""
+CASES maps each id to a function(folder), which writes files into the folder and returns the command line. The command
+runs with the folder as its working directory."""
 import os
 import struct
 import subprocess
@@ -50,7 +50,7 @@ class Folder:
         return self.write("model.onnx", proto.linear(**changes))
 
     def trained(self, *more):
-        """Makes a run of two steps with checkpoints. Returns the words of a command that continues it."""
+        """Makes a run of two steps with checkpoints. Returns a command line that continues the run."""
         self.run(self.linear(), "--train", self.batch(), "--max_steps", "2", "--save_steps", "1", "--output_dir", "run", *more)
         return TRAIN + ["--max_steps", "4", "--output_dir", "run"]
 

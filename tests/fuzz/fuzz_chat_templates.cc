@@ -1,8 +1,8 @@
-// Chat templates: parsed and rendered for a conversation with tools, twice by ChatEngine::render() and as
-// render_conversation() does. The third-party engine limits neither depth nor steps and cannot be interrupted. So it
-// runs as in the product, in a helper process with limits (base/limited_process.h), which returns its coverage
-// (child_coverage.h). An input must be answered or refused within these limits; a memory error in the
-// helper is a finding. A helper handles many inputs, because a fork takes longer than an input.
+// Fuzzes chat templates, which are parsed and rendered for a conversation with tools: twice by ChatEngine::render(),
+// and as in render_conversation(). The third-party engine limits neither depth nor steps and cannot be interrupted. So
+// the engine runs, as in the product, in a helper process with limits (base/limited_process.h), which returns its
+// coverage (child_coverage.h). An input must be answered or refused within these limits; a memory error in the helper
+// is a finding. A helper handles many inputs, because a fork takes longer than an input.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +16,7 @@ namespace {
 using namespace amp;
 using nlohmann::ordered_json;
 
-// Time is limited for all inputs of a helper together: an endless template takes at most this.
+// Limit of time for all inputs of a helper together. An endless template takes at most this time.
 const ProcessLimits kLimits{.seconds = 0.25, .seconds_per_step = 0, .seconds_per_byte = 0};
 constexpr int kInputsPerHelper = 50;
 

@@ -37,7 +37,7 @@ TEST_CASE("a 16-bit node reads and writes 16 bits") {
         "t2 float32[2,4] = Exp(t1)\n"        // widens as it loads
         "output z = t2\n");
   CHECK(applied("input x 2 3\nparam W 3 4\ny = MatMul(x, W) @0\nz = Exp(x)\noutput y\noutput z", {kHalf}) ==
-        "t0 float16[2,3] = Cast(x)\n"  // fed unchanged: fp32 arithmetic also reads it
+        "t0 float16[2,3] = Cast(x)\n"  // the input is fed unchanged, because fp32 arithmetic also reads it
         "t1 float16[3,4] = Cast(W)\n"
         "t2 float16[2,4] = MatMul(t0, t1)\n"
         "t3 float32[2,3] = Exp(x)\n"
@@ -101,7 +101,7 @@ TEST_CASE("moves follow their input") {
 }
 
 TEST_CASE("a cast goes before the moves that all want it, so that one serves every view") {
-  // The value stays fp32 for d. Both views of it are read only in 16 bits.
+  // The value stays fp32 for d. Its two views are read only in 16 bits.
   CHECK(applied("input x 4 2\na = Exp(x) @0\nb = Transpose(a) {perm=[1 0]}\nc = Reshape(a) {dims=[8]}\nu = Neg(b) @1\n"
                 "v = Neg(c) @1\nd = Abs(a) @0\noutput u\noutput v\noutput d",
                 {kFull, kHalf}) ==
@@ -151,7 +151,7 @@ TEST_CASE("where the largest element lies is found again when it was stored in 1
   ad.seed(y, b.expand(b.scalar(1, back.value(y).dtype), back.value(y).dims));
   ad.run();
   back.param_grads = {{0, ad.grad(x)}};
-  // None of these numbers is exact in fp16: 0.1, 0.2, ...
+  // Returns 0.1, 0.2, ... These numbers are not exact in fp16.
   const HostTensor v = HostTensor::of<float>({2, 5}, {0.1f, 0.7f, 0.2f, 0.3f, 0.4f, 0.9f, 0.6f, 0.8f, 1.1f, 1.3f});
   CHECK(interpret(back, {}, {v}).param_grads.at(0).to_doubles() == std::vector<double>{1, -1, 0, 0, 0, 0, 1, 0, 0, -1});
 }
@@ -161,7 +161,7 @@ TEST_CASE("a training graph in mixed precision: fp32 gradients near those of fp3
     DYNAMIC_SECTION(net.name) {
       const Graph plain = training_graph(net.text);
       for (const DType low : {DType::f16, DType::bf16}) {
-        // Every MatMul, Conv and Add in 16 bits.
+        // Returns a plan in which every MatMul, Conv and Add computes in 16 bits.
         CoreText t(net.text);
         Graph tagged = prune(t.graph);
         std::vector<DType> compute;
@@ -220,7 +220,7 @@ TEST_CASE("a training graph in mixed precision: fp32 gradients near those of fp3
             worst = std::max(worst, std::abs(x[i] - y[i]));
           }
           INFO(name_of(low) << " gradient " << slot << ", of largest element " << most);
-          CHECK(worst <= tolerance * most + tolerance / 100);  // bias before BatchNormTrain: zero but rounding
+          CHECK(worst <= tolerance * most + tolerance / 100);  // bias before BatchNormTrain: only rounding
         }
       }
     }

@@ -112,7 +112,7 @@ TEST_CASE("versions", "[load]") {
   expect(import_error(save(f, m)), Exit::unsupported, "E_OPSET", "imports no version");
   m = parse(kMlp);
   *m.add_opset_import() = m.opset_import(0);
-  CHECK_NOTHROW(import_model(save(f, m)));  // onnxruntime takes the last entry of a set that is imported twice
+  CHECK_NOTHROW(import_model(save(f, m)));  // onnxruntime uses the last entry if an operator set is imported twice
   m.mutable_opset_import(1)->set_version(99);
   expect(import_error(save(f, m)), Exit::unsupported, "E_OPSET", "opset 99");
   m = parse(kMlp);
@@ -198,7 +198,7 @@ TEST_CASE("external data stays inside the model's folder", "[load]") {
   const TempDir f;
   const std::string bytes(48, '\x3f');
   write_bytes(f / "w.bin", "pad!" + bytes);
-  const std::string outside_name = f.path.filename().string() + ".bin";  // other runs of this test may be under way
+  const std::string outside_name = f.path.filename().string() + ".bin";  // another run of this test may be active
   write_bytes(f.path.parent_path() / outside_name, bytes);
   std::filesystem::create_symlink("w.bin", f / "link");
   std::filesystem::create_symlink("../" + outside_name, f / "outward");
@@ -270,9 +270,9 @@ TEST_CASE("external data is found beside a link, then beside what it links to", 
   expect(import_error(f / "snapshots/abc/onnx/m.onnx"), Exit::model, "E_EXT_MISSING", "blobs/m.onnx_data");
   fs::create_symlink("../../../blobs/bbb", f / "snapshots/abc/onnx/m.onnx_data");
   CHECK(loads(f / "snapshots/abc/onnx/m.onnx"));
-  fs::create_symlink("../snapshots/abc/onnx/m.onnx", f / "elsewhere/chain.onnx");  // a link to the link
+  fs::create_symlink("../snapshots/abc/onnx/m.onnx", f / "elsewhere/chain.onnx");  // a link to the first link
   CHECK(loads(f / "elsewhere/chain.onnx"));
-  fs::create_symlink(fs::absolute(f / "blobs/bbb"), f / "elsewhere/m.onnx_data");  // next to the link that was named
+  fs::create_symlink(fs::absolute(f / "blobs/bbb"), f / "elsewhere/m.onnx_data");  // next to the named link
   CHECK(loads(f / "elsewhere/chain.onnx"));
   // A model that is not a link must not read a file of another folder through a link next to it.
   save(f, m, "elsewhere/plain.onnx");
@@ -332,7 +332,7 @@ TEST_CASE("models of other frameworks are told by their content, with the way to
   // Messages that protobuf reads as an ONNX model without a graph. Field 500: Core ML's neuralNetwork.
   kind("\x08\x04\x12\x03\x0a\x01y\xa2\x1f\x02\x08\x01"s, "Core ML", "made from");
   kind("\x08\x01\x12\x19\x0a\x17"s + "..serving_default......", "saved_model.pb", "--saved-model");
-  // The fields that identify the kind may be beyond the bytes that are read, if large weights precede them.
+  // The fields that identify the kind of file may be after the part that is read, if large weights precede them.
   const std::string weights(80'000, '\0'), long_weights = "\x80\xf1\x04" + weights;  // the second: with length
   kind("\x08\x01\x12\x90\xf1\x04\x0a\x0f\x22\x05serve\x2a\x06" + "2.15.0\x12"s + long_weights, "saved_model.pb",
        "--saved-model");
@@ -360,7 +360,7 @@ TEST_CASE("models of other frameworks are told by their content, with the way to
 
 TEST_CASE("an operator set that is imported again counts as its last entry says", "[load]") {
   const TempDir f;
-  // With axis 1, Softmax runs over the last two axes before opset 13, and over axis 1 alone since opset 13. The
+  // With axis 1, Softmax runs over the last two axes before opset 13, and only over axis 1 since opset 13. The
   // expected numbers are those of onnxruntime 1.32.
   const auto first = [&](const std::vector<std::pair<std::string, int64_t>>& sets) {
     onnx::ModelProto m = parse(R"(<ir_version: 8, opset_import: ["" : 13]>

@@ -1,4 +1,5 @@
-// Payloads of external data are shared while they are in memory, and only if the file cannot have changed since.
+// Tests that payloads of external data are shared while they are in memory, and only if the file cannot have changed
+// since they were read.
 #include "importer/read/shared_payloads.h"
 
 #include <catch2/catch_all.hpp>
@@ -9,7 +10,7 @@ using namespace amp;
 
 namespace {
 
-// A file that was changed so many seconds ago.
+// Returns a file whose last change was this many seconds ago.
 struct stat file_of_age(int64_t seconds) {
   struct stat s = {};
   s.st_dev = 1, s.st_ino = 2, s.st_size = 100;

@@ -1,4 +1,5 @@
-"""The handshake of ranks that connect (trainer/comm/handshake.h), written a second time: for strangers in tests."""
+"""The handshake of ranks that connect (trainer/comm/handshake.h) in Python, so that tests can connect as foreign
+processes."""
 import hashlib, hmac, json, secrets, socket, time
 
 
@@ -27,7 +28,7 @@ def read_frame(s):
 
 
 def connected(port, family=socket.AF_INET, address=None):
-    """Returns a connection to rank 0, which may not listen yet."""
+    """Returns a connection to rank 0. Waits if rank 0 is not listening yet."""
     deadline = time.time() + 60
     while True:
         s = socket.socket(family)
@@ -51,6 +52,6 @@ def hello_frame(challenge, hello, token, purpose="ranks to rank 0"):
 
 
 def say_hello(s, hello, token, purpose="ranks to rank 0"):
-    """Sends a hello with its proof; returns rank 0's next frame, None if it closes the connection."""
+    """Sends a hello with the proof of the token. Returns rank 0's next frame; None if rank 0 closes the connection."""
     s.sendall(hello_frame(read_frame(s)["challenge"], hello, token, purpose))
     return read_frame(s)

@@ -1,4 +1,5 @@
-"""Turns a pair of source lines into one line that computes either, by a number read at run time.
+"""Turns a pair of source lines into one line that computes one or the other, as selected by a number that is read at
+run time.
 
 The tokens in which the lines differ are widened to whole expressions, to the next comma, bracket, assignment or logical
 operator on both sides. Lines that differ in more than an expression (`continue;` and `break;`) are switched as
@@ -15,7 +16,7 @@ STATEMENTS = {"continue", "break", "return", "throw", "if", "for", "while", "swi
 
 
 class CannotSwitch(ValueError):
-    """A mutation that needs to be written otherwise; the text says why."""
+    """A mutation that must be written in another way; the text states the reason."""
 
 
 def tokens(line):

@@ -34,12 +34,13 @@ TEST_CASE("what others read is stored too", "[fuse]") {
 }
 
 TEST_CASE("nodes stay apart", "[fuse]") {
-  // Another shape; a view between; a parameter's cast, which the cast cache keeps; integers.
+  // These nodes are not fused: another shape, a view in between, a parameter's cast (which the cast cache keeps),
+  // integers.
   CHECK(fused("input x 8\ninput y 4 8\na = Exp(x)\nc = Add(y, a)\noutput c") == "Exp Add");
   CHECK(fused("input x 4 8\na = Exp(x)\nr = Reshape(a) {dims=[32]}\nc = Neg(r)\noutput c") == "Exp Reshape Neg");
   CHECK(fused("param w 8\na = Cast(w) " + to16 + "\nc = Exp(a)\noutput c") == "Cast Exp");
   CHECK(fused("input x i64 8\na = Add(x, x)\nc = Neg(a)\noutput c") == "Add Neg");
-  // Unconnected neighbors, and the limits.
+  // Neighbors that are not connected, and the limits of a group.
   CHECK(fused("input x 8\na = Exp(x)\nc = Neg(x)\noutput a\noutput c") == "Exp Neg");
   CHECK(fused("input x 8\na = Exp(x)\nb = Sin(a)\nc = Neg(b)\noutput c", {2, 12, 6}) == "Fused Neg");
   CHECK(fused("input x 8\ninput y 8\ninput z 8\na = Add(x, y)\nb = Mul(a, z)\noutput b", {24, 2, 6}) == "Add Mul");
@@ -69,7 +70,7 @@ TEST_CASE("a sum down columns is taken with what is stored", "[fuse]") {
   CHECK(text_of(g) == "t0 float32[40,8], t1 float32[8] = Fused(x, y)\noutput d = t0\noutput s = t1\n");
   CHECK(g.node(NodeId{0}).attrs.s("program", "") ==
         "Mul float32 0 1\nRelu float32 2 out\nReduceSum float32 3 {axes=s0 keepdims=i0} out");
-  // One node and its sum form a chain too. Sums along rows, over few rows, or of values that are not stored stay
+  // A single node and its sum are fused, too. Sums along rows, over few rows, or of values that are not stored stay
   // separate.
   CHECK(fused("input x 40 8\nd = Relu(x)\ns = ReduceSum(d) {axes=[0]; keepdims=0}\noutput d\noutput s") == "Fused");
   CHECK(fused(chain + "s = ReduceSum(d) {axes=[1]; keepdims=0}\noutput s") == "Fused ReduceSum");

@@ -15,7 +15,7 @@
 namespace amp {
 
 namespace {
-// The graph again, with floating temporaries and parameters stored in another type.
+// Returns a copy of the graph whose floating-point temporaries and parameters are stored in another type.
 Graph stored_as(const Graph& from, DType storage) {
   Graph g = from;
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -94,7 +94,7 @@ HostTensor random_tensor(Dims dims, uint64_t seed) {
   HostTensor t = HostTensor::empty(DType::f64, std::move(dims));
   std::mt19937_64 bits(seed);
   double* p = t.as_mutable<double>();
-  for (int64_t i = 0; i < t.numel(); ++i) {  // Irwin-Hall: the standard library's normal differs between vendors
+  for (int64_t i = 0; i < t.numel(); ++i) {  // Irwin-Hall: std::normal_distribution differs between vendors
     double sum = -6;
     for (int k = 0; k < 12; ++k) sum += static_cast<double>(bits() >> 11) * 0x1p-53;
     p[i] = sum;

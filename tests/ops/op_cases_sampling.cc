@@ -104,7 +104,7 @@ void add_sampling_cases(OpSpecs& s) {
       s["ScatterElements"].cases.push_back(c);
   }
 
-  // Values away from the jumps of rounding: scale 1/4, halves at odd eighths.
+  // Values that are not near the jumps of rounding, which are at odd eighths for the scale 1/4.
   std::vector<double> jumps;
   for (int k = -41; k <= 41; k += 2) jumps.push_back(k / 8.0);
   const auto quantized = [&](Dims x, Dims scale) {

@@ -106,7 +106,8 @@ TEST_CASE("malformed spatial attributes are model errors that name the value") {
              ContainsSubstring("ConvTranspose of"));
 }
 
-// Sizes that use every register tile, chunk and form of the direct kernels. The reference are plain loops in fp64.
+// Sizes that use every register tile, chunk and form of the direct kernels. The references are computed by plain loops
+// in fp64.
 TEST_CASE("direct convolutions equal the plain loops") {
   struct Size {
     Dims x, w;
@@ -133,7 +134,7 @@ TEST_CASE("direct convolutions equal the plain loops") {
   }
 }
 
-// A planned Program shares memory between workspaces and activations: freed memory is poisoned here.
+// A Program shares memory between workspaces and activations, so this test fills freed memory with NaN.
 TEST_CASE("a small convolutional network runs as a Program as it is interpreted") {
   auto g = std::make_shared<Graph>();
   Builder b(*g, cpu_evaluator());

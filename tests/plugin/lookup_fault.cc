@@ -1,5 +1,5 @@
-// ops/cuda/matmul_gelu.cu with a planted fault: its inner nodes look up their operator in a table. In test_cuda this is
-// the program's table, so nothing fails. A plugin's table is empty.
+// ops/cuda/matmul_gelu.cu with a planted fault: the kernel looks up the operators of its inner nodes in a table. In
+// test_cuda this is the program's table, so nothing fails. A plugin's table is empty.
 #include "ops/inner_node.h"
 
 namespace amp {

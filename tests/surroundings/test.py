@@ -25,7 +25,7 @@ TRAIN = ["--train", "data.safetensors", "--val", "data.safetensors", "--loss", "
 NOBODY = 65534  # Debian gives this id to the user `nobody`
 STORAGE = 7
 CLONE_NEWNS, MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 1, 32, 4096, 16384, 1 << 18
-SKIPPED = 77  # exit status of a child without the right to mount
+SKIPPED = 77  # exit status of a child that may not mount
 
 
 def write_data(path):
@@ -65,7 +65,7 @@ class SurroundingsTest(unittest.TestCase):
         cls.materials = cls.shared / "materials"
         cls.materials.mkdir()
         write_data(cls.materials / "data.safetensors")
-        # Copies, because another user may have no right to read this checkout.
+        # The files are copied, because another user may not have permission to read this checkout.
         shutil.copy(MODEL, cls.materials / "model.onnx")
         shutil.copy(ROOT / "tests/data/zoo/bert_cls_eager_ts14/model.onnx", cls.materials / "bert.onnx")
         (cls.materials / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\ngood\nday\n")
@@ -167,7 +167,7 @@ class SurroundingsTest(unittest.TestCase):
                 self.trains(env={"TMPDIR": name}, **({"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}))
 
     def texts(self):
-        """Returns the words of a run on texts that are not kept in memory."""
+        """Returns the command line of a run on texts that are not kept in memory."""
         (self.folder / "texts.csv").write_text("text,label\n" + "".join(f"a good day number {i},{i % 2}\n" for i in range(30000)))
         return ["bert.onnx", "--train", "texts.csv", "--text_columns", "text", "--label_column", "label", "--vocab", "vocab.txt",
                 "--num_labels", "2", "--in_memory_max_size", "1000", "--output_dir", "out/run", "--max_steps", "1"]  # fmt: skip

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The verb `sweep`: the same results as single runs, also when it is killed and continued; pruning by the rules of
-run/sweep/pruning.h, computed here again from the runs without pruning; crashes of single runs; refusals.
+"""Tests the verb `sweep`: results equal those of single runs, also if the sweep is killed and continued; pruned runs
+equal those that this script computes from runs without pruning by the rules of run/sweep/pruning.h; single runs may
+crash; wrong requests are refused.
 
   tests/sweep/test.py --binary PROGRAM"""
 

@@ -47,7 +47,7 @@ Run one_step(int64_t batch, double ratio) {
   InputSpec input;
   input.name = "x";
   input.dtype = DType::f32;
-  HostTensor label = random({64, 3}, 9);  // twice the rows of a step, so that no step has all rows
+  HostTensor label = random({64, 3}, 9);  // the data have twice as many rows as a step, so that no step has all rows
   const auto data = make_tensor_dataset({{"x", random({64, 6}, 3)}, {"label", label}}, "data", {input}, t);
   TrainerConfig c;
   LossSpec loss;

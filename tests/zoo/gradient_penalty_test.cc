@@ -147,7 +147,8 @@ TEST_CASE("a gradient penalty is evaluated without training", "[hessian]") {
 TEST_CASE("a gradient penalty of what the output does not depend on is refused", "[hessian]") {
   Penalized p(test_data("zoo") + "/lenet_relu_dyn18");
   Session session(p.golden.model.graph, p.options(DType::f32));
-  // Penalizes the gradient with respect to the output itself: it is 1, with norm sqrt(classes), for all parameters.
+  // Penalizes the gradient with respect to the output itself. Its elements are 1 and its norm is sqrt(classes), for all
+  // values of the parameters.
   p.losses.parts[1].input = p.golden.loss.outputs[0];
   CHECK_NOTHROW(session.eval_micro_batch(p.losses, p.golden.batch));
   p.losses.parts[1].input = "none";
