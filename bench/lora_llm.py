@@ -81,7 +81,8 @@ def worker(args, what, *more):
 
 
 def pair(args, precision, adapter):
-    """Both sides at the same time; processor time a token without the first step, in which the program plans."""
+    """Runs both sides at the same time. Processor time per token excludes the first step, in which the program
+    plans."""
     out = args.work / f"torch-{precision}.json"
     sizes = [a for n in ("longest", "batch", "steps", "lr") for a in ("--" + n, getattr(args, n))]
     more = ["--chats", args.chats, "--adapter", adapter, "--out", out, "--precision", precision, *sizes]
@@ -102,7 +103,8 @@ def pair(args, precision, adapter):
 
 
 def memory(args, adapter):
-    """Peak of the training with 50 lengths of batches, of which each occurs once, and with the longest alone."""
+    """Returns the peak memory of training with 50 lengths of batches, each of which occurs once, and with only the
+    longest."""
     import lora_llm_torch
 
     rows = lora_llm_torch.batches(args.checkpoint, args.chats, 8192, 1, len(args.chats.read_text().splitlines()))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tokenizers against Hugging Face's: equal ids, offsets and type ids of every line, and speed in
+"""Compares tokenizers with Hugging Face's: equal ids, offsets and type ids of every line, and speed in
 processor time on one thread each.
 
     bench/tokenizer_speed.py --binary build/onnx-amp-finetune --text FILE [--text FILE] TOKENIZER [TOKENIZER ...]
@@ -58,7 +58,7 @@ def main():
         ours = min(run(a.binary, path, text)[1] for _ in range(3)) - min(run(a.binary, path, b"")[1] for _ in range(3))
         theirs = []
         for _ in range(3):
-            fresh = Tokenizer.from_str(reference.to_str())  # its cache is empty, as ours is
+            fresh = Tokenizer.from_str(reference.to_str())  # its cache is empty, like that of the program
             start = time.process_time()
             for i in range(0, len(lines), 1000):
                 fresh.encode_batch_fast(lines[i:i + 1000])

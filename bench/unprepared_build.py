@@ -26,7 +26,7 @@ EXPORTERS = ("ts", "dyn")
 STEPS = 10
 SGD = {"lr": 0.01, "momentum": 0.9, "weight_decay": 0.0}
 ADAMW = {"lr": 1e-3, "weight_decay": 0.01}
-DEFAULT = {"lr": 5e-5, "weight_decay": 0.0, "max_grad_norm": 1.0}  # the program's own flags: AdamW, linear to 0, clipped
+DEFAULT = {"lr": 5e-5, "weight_decay": 0.0, "max_grad_norm": 1.0}  # the program's defaults, with AdamW
 
 
 def hashed(name):
@@ -135,7 +135,7 @@ def export_other(module, inputs, exporter, made, path):
 
 
 class Reference:
-    """PyTorch's side: loss, gradients and trajectories of a module on one batch."""
+    """Computes PyTorch's loss, gradients and trajectories of a module on one batch."""
 
     def __init__(self, module, inputs, label):
         self.module, self.inputs, self.label = module, list(inputs.values()), label

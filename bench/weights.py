@@ -1,5 +1,5 @@
-"""How well `onnx-amp-finetune check` distinguishes weights from constants, on exports whose answer
-is known.
+"""Measures how well `onnx-amp-finetune check` distinguishes weights from constants, on exports for which the truth is
+known.
 
     bench/weights.py --corpus FOLDER [--binary build/onnx-amp-finetune] [--details] [--json FILE]
 
