@@ -30,7 +30,7 @@ def exact(x, code, largest, out, block):
 
 
 def numbers(shape, seed):
-    """In [-1, 1], spread over magnitudes: the third power of an even spread."""
+    """Returns numbers in [-1, 1] of many magnitudes: the third powers of evenly spaced numbers."""
     i = np.arange(1, int(np.prod(shape)) + 1, dtype=np.int64)
     x = ((7919 * i + 104729 * seed) % 10007).astype(np.float64) / 5003 - 1
     return torch.from_numpy((x * x * x).astype(np.float32).reshape(shape))
