@@ -1,4 +1,4 @@
-// Conversion of checkpoints in timm's form.
+// Tests the conversion of checkpoints in timm's form.
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <fstream>

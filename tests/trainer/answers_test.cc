@@ -33,7 +33,7 @@ TEST_CASE("the best span of all windows of a question counts") {
   key.passages = {"one two three four"};
   key.questions = {{"q", "?", 0, {{"two three", 4}, {"four", 14}}}, {"r", "?", 0, {{"one", 0}}}};
   key.windows = {{0, 2, {{0, 3}, {4, 7}, {8, 13}}}, {0, 2, {{8, 13}, {14, 18}}}, {1, 2, {{0, 3}, {4, 7}}}};
-  // Tokens 0 and 1 are the question's, the last one [SEP]'s: never part of an answer.
+  // Tokens 0 and 1 belong to the question, and the last one is [SEP]. They cannot be part of an answer.
   const std::vector<float> start = {9, 0, 0, 2, 0, 9, 0, 0, 0, 1, 0, 0, 0, 0, 3, 2, 0, 0};
   const std::vector<float> end = {9, 0, 0, 0, 2, 9, 0, 0, 1, 1, 0, 0, 0, 0, 0, 2, 0, 0};
   AnswerScores one(key);
@@ -93,7 +93,7 @@ TEST_CASE("n-best answers are run_qa's, with and without questions that have non
       const std::string id = q.key.questions[question].id;
       INFO("question " << id);
       CHECK(search.answer(found).text == run["said"][id].get<std::string>());
-      // The reference sums two fp32 logits, this program doubles.
+      // The reference adds two fp32 logits, this program adds doubles.
       if (negative) CHECK(found.excess() == Catch::Approx(run["odds"][id].get<double>()).margin(2e-6));
       if (!run.contains("nbest")) continue;
       const auto ranked = search.ranked(found);
@@ -130,7 +130,7 @@ TEST_CASE("answers and the lack of them are judged as SQuAD 2.0's script does") 
       INFO(name);
       const double w = want.at(name).get<double>();
       if (name.ends_with("thresh")) {
-        CHECK(value == Catch::Approx(w).margin(2e-6));  // the reference has a difference of fp32 logits
+        CHECK(value == Catch::Approx(w).margin(2e-6));  // the reference subtracts fp32 logits
       } else {
         CHECK(value == Catch::Approx(name.ends_with("total") ? w : w / 100).epsilon(1e-12));
       }

@@ -44,7 +44,7 @@ Tensors batch_of(int64_t length) {
           {"label", HostTensor::of<int64_t>(d, label)}};
 }
 
-// The n-th length of a sequence that returns to each length several times in another order.
+// Returns the n-th length of a sequence that contains each length several times, in different orders.
 int64_t length_of(int64_t n) { return kShortest + (n * 5 + n / 14) % (kLongest - kShortest + 1); }
 
 struct Trained {

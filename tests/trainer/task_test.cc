@@ -29,7 +29,7 @@ TEST_CASE("class metrics read rows, tokens and pixels") {
   CHECK(metric(Task::classification, "ce", {floats({2, 2}, {0, 1, 3, 2})}, ints({2}, {1, 1}), "accuracy") == 0.5);
   const HostTensor tokens = floats({1, 3, 2}, {0, 1, 1, 0, 0, 1});  // 1 0 1
   CHECK(metric(Task::token, "ce", {tokens}, ints({1, 3}, {1, -100, 0}), "accuracy") == 0.5);
-  // Position 0 predicts 1, position 1 predicts 0. The last one has no known target.
+  // Position 0 predicts token 1, position 1 predicts token 0. The target of the last position is not known.
   CHECK(metric(Task::language, "causal_lm", {tokens}, ints({1, 3}, {0, 1, 0}), "accuracy") == 1);
   CHECK(metric(Task::language, "masked_lm", {tokens}, ints({1, 3}, {1, 1, 1}), "accuracy") == 2.0 / 3);
   CHECK(metric(Task::language, "masked_lm", {tokens}, ints({1, 3}, {1, 1, 1}), "perplexity", 2) == std::exp(2.0));
