@@ -111,27 +111,27 @@ def write_json(path, value):
 
 
 def text_job(*more, train="t.csv", vocab="vocab.txt", model="bert.onnx"):
-    """Returns the words of a command that trains one step on a file of texts."""
+    """Returns a command line that trains one step on a file of texts."""
     return [model, "--train", train, "--vocab", vocab, "--text_columns", "text", "--label_column", "sentiment",
             "--num_labels", "3", "--batch_size", "4", "--threads", "1", "--max_steps", "1", "--output_dir", "run",
             "--quiet", *more]
 
 
 def chat_job(template="template.jinja", tokenizer="tokenizer.json", train="chat.jsonl"):
-    """Returns the words of a command that trains a language model one step on conversations."""
+    """Returns a command line that trains a language model one step on conversations."""
     return ["gpt2.onnx", "--train", train, "--task", "language", "--text_columns", "messages", "--tokenizer",
             tokenizer, "--chat_template", template, "--max_steps", "1", "--max_seq_len", "16", "--batch_size", "2",
             "--threads", "1", "--quiet", "--output_dir", "run"]
 
 
 def image_job(table):
-    """Returns the words of a command that trains one step on images that a table lists."""
+    """Returns a command line that trains one step on images that a table lists."""
     return ["lenet.onnx", "--train", table, "--image_column", "image", "--label_column", "label", "--loss",
             "cross_entropy", "--max_steps", "1", "--threads", "1", "--quiet", "--output_dir", "run"]
 
 
 def resumed_job():
-    """Returns the words of a command that resumes a copy of the stopped run."""
+    """Returns a command line that resumes a copy of the stopped run."""
     return job("run", *RESUME, steps=2, save=1, evaluate=2)
 
 
@@ -159,8 +159,8 @@ SEEDS = {
 
 
 def an_edit(campaign, valid):
-    """Edits a file at random; returns its kind, the command and what was done. `valid`: kinds whose unedited file was
-    read without an error, which is checked first."""
+    """Edits a file at random; returns its kind, the command, and a description of the edit. `valid`: kinds whose
+    unedited file was read without an error, which is checked first."""
     random, folder = campaign.random, campaign.folder
     kind = random.choice(list(SEEDS))
     name, command = SEEDS[kind]

@@ -76,7 +76,7 @@ const Target kTargets[] = {{"onnx", fuzz_onnx},
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Processor time does not depend on what else a machine does.
+// Measures processor time, which does not depend on other work of the machine.
 double processor_seconds() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);

@@ -201,7 +201,7 @@ class KitTest(unittest.TestCase):
         self.assertTrue(any("-c LayerNorm none" in line for line in self.ran()))  # sanitizers run without libraries
         self.assertIn("1 launches, 0.002 ms", steps["ncu BERT-base"]["text"])
         self.assertEqual(json.loads((self.out / "check.json").read_text())["deviations"]["Gelu bf16"], 1.7)
-        self.assertLessEqual(len(list(self.out.iterdir())), 8)  # few files come back from a machine
+        self.assertLessEqual(len(list(self.out.iterdir())), 8)  # only few files can be copied back from a machine
 
     def test_a_sanitizer_that_refuses_the_device(self):
         self.assertEqual(self.call("gpu_check.py", "--only", "sanitizers", FAKE_REFUSES="1"), 0, self.said)

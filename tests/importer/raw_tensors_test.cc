@@ -1,5 +1,6 @@
-// Tests verdicts on tensors that a module uses outside of its layers: raw parameters, buffers, results of an optimizer.
-// Evidence in the file is used (typed values, diagonals, inverses). Without evidence the verdict is unsure.
+// Tests the importer's decisions on tensors that a module uses outside of its layers: raw parameters, buffers, results
+// of an optimizer. Evidence in the file is used (typed values, diagonals, inverses). Without evidence the decision is
+// marked unsure.
 #include <algorithm>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
@@ -83,7 +84,7 @@ TEST_CASE("tensors that a module multiplies by itself are unsure, those of layer
       CHECK_FALSE(v.of("fc.weight").unsure());
     }
   }
-  // A parameter's name makes the verdict sure, and so does a bias.
+  // The name of a parameter makes the decision sure, and so does a bias.
   const auto raw = [](const std::string& tensor, const std::string& tensors, const std::string& nodes) {
     return judge(named(beside_a_layer(tensor_of("8,6", tensor, 48, drawn) + tensors, nodes),
                        {"/fc/Gemm", "/MatMul", "/Add", "/Relu"}));

@@ -1,4 +1,4 @@
-"""mpirun for tests: how it is called, and whether it works here."""
+"""The command line of mpirun for tests, and a check that it works on this machine."""
 import os, shutil, subprocess, sys
 
 # Machines of CI have fewer cores than ranks, and root is their only user; nothing is started on others.

@@ -107,7 +107,7 @@ TEST_CASE("what only looks like a composite is left alone") {
   unchanged("param x 3 4\nparam W 4 5\nparam b 2 1 5\ny = MatMul(x, W)\ny = Add(y, b)\noutput y");
   // Intermediate results with other readers.
   unchanged("param x 3 4\nparam W 4 5\nparam b 5\nm = MatMul(x, W)\ny = Add(m, b)\nz = Mul(y, m)\noutput z");
-  // A constant other than GELU's, one other than 1/n, another x.
+  // Not fused: a constant other than GELU's, a constant other than 1/n, another x.
   unchanged(
       "param x 3 8\nconst half = 0.5\nconst one = 1\nconst root = 1.5\nt = Div(x, root)\ne = Erf(t)\ng = Add(e, "
       "one)\ny = Mul(x, g)\ny = Mul(y, half)\noutput y");
