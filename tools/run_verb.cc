@@ -8,6 +8,7 @@
 #include "run/prepare/device.h"
 #include "tools/cli/completions.h"
 #include "tools/cli/config.h"
+#include "tools/cli/config_paths.h"
 #include "tools/cli/help.h"
 #include "tools/cli/terminal.h"
 #include "tools/spec_of.h"
@@ -45,6 +46,8 @@ int run_verb(const cli::Options& opts) {
     return 0;
   }
   const VerbBody body = body_of(opts.verb);
+  // Verbs with --junit check these files themselves, so that the summary has the error.
+  if (!cli::has(cli::flag_named("junit").verbs, opts.verb)) cli::require_files_of_config(opts);
   if (!body) bug(cat("the verb ", cli::info(opts.verb).name, " has no body"));
   return body(opts, console);
 }

@@ -2,12 +2,10 @@
 
 #include "run/settings/settings.h"
 #include "run/spec/spec.h"
-#include "tools/cli/config_paths.h"
 
 namespace amp {
 
 RunSpec spec_of(const cli::Options& opts) {
-  cli::require_files_of_config(opts);
   RunSpec spec;
   for (const cli::Flag& f : cli::flags()) {
     if (!f.setting || !cli::has(f.verbs, opts.verb)) continue;

@@ -7,6 +7,7 @@
 #include "run/evaluate/evaluate.h"
 #include "run/prepare/objective.h"
 #include "run/spec/spec.h"
+#include "tools/cli/config_paths.h"
 #include "tools/junit.h"
 #include "tools/spec_of.h"
 #include "tools/verbs.h"
@@ -14,6 +15,7 @@
 namespace amp {
 
 static int evaluate(const cli::Options& opts, const Console& console, Junit& junit) {
+  cli::require_files_of_config(opts);
   RunSpec spec = spec_of(opts);
   if (spec.data.val.empty()) spec.data.val = opts.str("inputs");
   if (spec.data.val.empty())

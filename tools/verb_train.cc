@@ -15,6 +15,7 @@
 #include "run/spec/spec.h"
 #include "run/train/process_ranks.h"
 #include "run/train/train.h"
+#include "tools/cli/config_paths.h"
 #include "tools/cli/error_line.h"
 #include "tools/cli/flag_text.h"
 #include "tools/junit.h"
@@ -123,6 +124,7 @@ int print_data_report(const RunSpec& spec, const Console& console) {
 }
 
 int train_model(const cli::Options& opts, const Console& console, Junit& junit) {
+  cli::require_files_of_config(opts);
   const RunSpec spec = spec_of(opts);
   if (opts.flag("check_data")) return print_data_report(spec, console);
   if (opts.flag("dry_run")) return dry_run(spec, console);
