@@ -166,7 +166,8 @@ void finish_interrupted(const std::string& dir) {
   try {
     const DirLock lock(dir);
     recover_checkpoints(dir + "/checkpoints");
-  } catch (const Error&) {  // in both cases the other checkpoints are used
+  } catch (const Error&) {
+    // The folder is read-only, or a running process is saving. The other checkpoints are used.
   }
 }
 

@@ -187,7 +187,7 @@ TEST_CASE("a limit of memory shows in the number of threads that can be started"
   CHECK(WEXITSTATUS(status) < 50);
 }
 
-TEST_CASE("a folder that cannot be made durable is not left behind") {
+TEST_CASE("ensure_dir removes the new folder if it cannot sync the parent folder") {
   if (!Faults::available()) SKIP("sanitizers replace the same functions");
   const TempDir t;
   const Faults faults(

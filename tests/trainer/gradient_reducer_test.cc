@@ -50,9 +50,9 @@ FlatLayout layout_of_many() {
   return layout;
 }
 
-// Reports that the gradients of the first `told` parameters in `order` are complete.
-void run_backward(GradientReducer& sums, const std::vector<int>& order, size_t told) {
-  for (size_t i = 0; i < told; ++i) sums.done(order[i], nullptr);
+// Acts as a backward pass that has computed the gradients of the first `count` parameters in `order`.
+void run_backward(GradientReducer& sums, const std::vector<int>& order, size_t count) {
+  for (size_t i = 0; i < count; ++i) sums.done(order[i], nullptr);
 }
 
 // Starts a sum on every rank; returns the result of each rank.

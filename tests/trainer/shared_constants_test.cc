@@ -69,7 +69,7 @@ TEST_CASE("equal constants of one graph are shared, and released with the last g
   CHECK(shared.on_device().empty());
 }
 
-TEST_CASE("a constant that is a view of the first rows of another has memory of its own") {
+TEST_CASE("share copies a constant that shares the memory of a larger constant") {
   SharedConstants shared;
   Graph g;
   const HostTensor whole = filled(4000, 1, 2);

@@ -43,8 +43,9 @@ int wait_for(int socket, short events, double seconds);  // poll() of one socket
 std::vector<std::string> machine_addresses();            // without loopback addresses
 // Returns the addresses of a host. If there are none, `why` has the reason.
 std::vector<std::string> host_addresses(const std::string& host, std::string& why);
-std::string local_address(int socket),
-    peer_address(int socket);  // addresses of a connection; "" for other sockets than IPv4
-std::string shared_secret();   // 32 digits; "" if the system has no random numbers
+// Return the addresses of a connection; "" for other sockets than IPv4.
+std::string local_address(int socket);
+std::string peer_address(int socket);
+std::string shared_secret();  // 32 digits; "" if the system has no random numbers
 
 }  // namespace amp
