@@ -3,6 +3,7 @@
 #include "base/fs.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -61,7 +62,7 @@ void ensure_dir(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0) {
     try {
       return sync_dir(parent_of(path));
-    } catch (const Error&) {  // callers remove a folder only after this function returned
+    } catch (const Error&) {  // the caller removes the folder only if this function returns
       ::rmdir(path.c_str());
       throw;
     }
@@ -82,6 +83,17 @@ std::vector<std::string> list_dir(const std::string& path) {
   if (e && e.value() != ENOENT) storage_error("cannot list folder", path, e.value());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::vector<std::string> paths_matching(const std::string& pattern) {
+  if (pattern.find_first_of("*?[") == std::string::npos) return {};
+  glob_t found{};
+  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
+  std::vector<std::string> out;
+  for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i) out.emplace_back(found.gl_pathv[i]);
+  ::globfree(&found);
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 void remove_tree(const std::string& path) {

@@ -22,6 +22,9 @@ bool path_exists(const std::string& path);  // true for any kind of file, also f
 void ensure_dir(const std::string& path);   // including parents; durable
 // sorted names without . and ..; empty if the folder is missing
 std::vector<std::string> list_dir(const std::string& path);
+// Returns the paths that match a pattern with * ? [ ] (glob(3)), sorted by bytes, independent of the locale;
+// none for a text without these characters.
+std::vector<std::string> paths_matching(const std::string& pattern);
 // Links are removed, not followed; a missing path is not an error. Durable.
 void remove_tree(const std::string& path);
 // Makes new, renamed and removed entries of the folder durable. A folder that this user may not list is left out.

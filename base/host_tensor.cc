@@ -1,3 +1,5 @@
+// Implements HostTensor. Copies of a HostTensor share its bytes. Conversions and copied() allocate new bytes, aligned
+// to cache lines.
 #include "base/host_tensor.h"
 
 #include <sys/mman.h>
@@ -47,6 +49,13 @@ HostTensor HostTensor::zeros(DType dtype, Dims dims) {
 }
 
 HostTensor HostTensor::released() const { return HostTensor(dtype_, dims_, nullptr, nullptr); }
+
+HostTensor HostTensor::copied() const {
+  if (!bytes_) return *this;
+  HostTensor t = empty(dtype_, dims_);
+  std::memcpy(t.mutable_data(), bytes_, static_cast<size_t>(bytes()));
+  return t;
+}
 
 HostTensor HostTensor::cast(DType to) const {
   if (to == dtype_) return *this;

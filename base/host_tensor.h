@@ -50,6 +50,7 @@ class HostTensor {
   HostTensor cast(DType to) const;         // returns itself if the type is the same
   HostTensor reshaped(Dims dims) const;    // same bytes, same numel
   HostTensor released() const;             // type and dims without bytes; converts to false
+  HostTensor copied() const;               // the same bytes in separate memory; the tensor itself without bytes
   std::vector<int64_t> to_ints() const;    // any integer or bool type
   std::vector<double> to_doubles() const;  // any type
 

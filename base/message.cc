@@ -3,11 +3,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "base/cat.h"
 #include "base/colors.h"
@@ -17,10 +18,11 @@ namespace amp {
 
 namespace {
 
+constexpr std::array<const char*, 3> kFormats = {"auto", "text", "json"};  // in the order of LogFormat
+
 LogFormat format_of_environment() {
   const char* const value = std::getenv(kLogFormatVariable);
-  const std::string_view text = value ? value : "";
-  return text == "json" ? LogFormat::json : text == "text" ? LogFormat::text : LogFormat::automatic;
+  return log_format_named(value ? value : "").value_or(LogFormat::automatic);
 }
 
 std::atomic<LogFormat> message_format{format_of_environment()};
@@ -55,9 +57,14 @@ std::string_view leading_id(std::string_view text) {
 
 }  // namespace
 
+std::optional<LogFormat> log_format_named(std::string_view name) {
+  const auto at = std::find(kFormats.begin(), kFormats.end(), name);
+  return at == kFormats.end() ? std::nullopt : std::optional(static_cast<LogFormat>(at - kFormats.begin()));
+}
+
 void set_log_format(LogFormat format) {
   message_format = format;
-  ::setenv(kLogFormatVariable, format == LogFormat::json ? "json" : format == LogFormat::text ? "text" : "auto", 1);
+  ::setenv(kLogFormatVariable, kFormats[static_cast<size_t>(format)], 1);
 }
 
 LogFormat log_format() { return message_format; }

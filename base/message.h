@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/log.h"
 
@@ -15,6 +17,9 @@ enum class LogFormat : uint8_t {
   text,       // text only
   json,       // each message is one line of JSON
 };
+
+// Returns the form with a name of --log_format (auto, text, json); nullopt for other names.
+std::optional<LogFormat> log_format_named(std::string_view name);
 
 // The variable through which the choice reaches plugins, which have their own copy of this file, and child processes.
 inline constexpr const char* kLogFormatVariable = "ONNX_AMP_LOG_FORMAT";

@@ -6,9 +6,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
+
+#include "base/io.h"
 
 namespace amp {
 
@@ -18,10 +19,7 @@ constexpr int kDeepest = 4;
 
 void remove_at(int folder, const char* name, int level) noexcept {
   if (::unlinkat(folder, name, 0) == 0 || level > kDeepest) return;
-  int fd = -1;
-  do {
-    fd = ::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  } while (fd < 0 && errno == EINTR);
+  const int fd = retried([&] { return ::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); });
   if (fd < 0) return;
   alignas(dirent64) char buffer[4096];
   for (long n; (n = ::syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0;) {

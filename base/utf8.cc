@@ -65,9 +65,15 @@ size_t find_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+bool is_utf16(std::string_view bytes) { return bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff"); }
+
+void require_utf8_text(std::string_view text, const std::string& where) {
+  if (find_invalid_utf8(text) == std::string_view::npos && text.find('\0') == std::string_view::npos) return;
+  fail(Exit::data, "E_DATA_UTF8", cat(where, ": not UTF-8, or a NUL byte"), "convert the file to UTF-8");
+}
+
 void check_utf8_file(std::string_view bytes, const std::string& name) {
-  const std::string_view start = bytes.substr(0, 2);
-  if (start == "\xff\xfe" || start == "\xfe\xff") {
+  if (is_utf16(bytes)) {
     fail(Exit::data, "E_DATA_UTF8", cat(name, ":1: the file is UTF-16 (or UTF-32), UTF-8 is needed"),
          "convert it, for instance with: iconv -f UTF-16 -t UTF-8");
   }

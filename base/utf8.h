@@ -28,6 +28,11 @@ int64_t count_code_points(std::string_view text);  // text must be UTF-8
 // Returns the offset of the first byte that is not UTF-8, or npos.
 size_t find_invalid_utf8(std::string_view text);
 
+bool is_utf16(std::string_view bytes);  // by the byte order mark
+
+// Throws E_DATA_UTF8 (exit 5) if the text is not valid UTF-8 or has a NUL byte. where: "FILE:LINE".
+void require_utf8_text(std::string_view text, const std::string& where);
+
 // Checks the text of a file. Throws E_DATA_UTF8 (exit 5) with file:line, byte and hex if it is not UTF-8, contains NUL,
 // or is UTF-16 or UTF-32.
 void check_utf8_file(std::string_view bytes, const std::string& name);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -29,9 +28,5 @@ class SkippedRows {
   int64_t most_ = 0;
   std::vector<SkippedRow> rows_;
 };
-
-bool is_utf16(std::string_view bytes);  // by the byte order mark
-// Throws E_DATA_UTF8 if the text is not valid UTF-8 or has a NUL byte. where: "FILE:LINE".
-void require_utf8_text(std::string_view text, const std::string& where);
 
 }  // namespace amp

@@ -3,7 +3,6 @@
 // stop decompression bombs.
 #include "data/text_file.h"
 
-#include <glob.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -23,16 +22,6 @@ namespace amp {
 namespace {
 
 constexpr int64_t kSmall = int64_t{256} << 20;
-
-std::vector<std::string> matches(const std::string& pattern) {
-  glob_t found{};
-  const int code = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
-  std::vector<std::string> out;
-  for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i) out.emplace_back(found.gl_pathv[i]);
-  ::globfree(&found);
-  std::sort(out.begin(), out.end());  // by bytes, independent of the locale
-  return out;
-}
 
 [[noreturn]] void bad_gzip(const std::string& name, const std::string& why, const std::string& hint) {
   fail(Exit::data, "E_DATA_GZIP", cat("'", printable(name), "' ", why), hint);
@@ -62,7 +51,7 @@ std::vector<std::string> files_named(const std::string& names) {
       out.push_back(part);
       continue;
     }
-    const std::vector<std::string> found = matches(part);
+    const std::vector<std::string> found = paths_matching(part);
     if (found.empty())
       fail(Exit::usage, "E_FILE_MISSING", cat("no file matches '", printable(part), "'"),
            "quote the pattern, so that the shell does not expand it, and check the folder");

@@ -55,8 +55,7 @@ class Checker {
       all.data.skip_bad_rows = std::numeric_limits<int64_t>::max();  // the report lists the bad rows
       const TextRows rows = read_text_rows(all, path, task_);
       f.rows = rows.size();
-      const std::vector<SkippedRow>& bad = rows.table ? rows.table->skipped() : rows.left_out.rows();
-      for (const SkippedRow& row : bad) report_.notes({row.reason});
+      report_.skipped(rows.table ? rows.table->skipped() : rows.left_out.rows());
       table_ = rows.table ? &*rows.table : nullptr;
       if (rows.table) report_.notes(rows.table->notes());
       language_.clear();

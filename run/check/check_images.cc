@@ -76,7 +76,7 @@ class ImageChecker {
       const Table table = read_image_table(all, name, true, true);
       f.rows = table.rows();
       report_.notes(table.notes());
-      for (const SkippedRow& row : table.skipped()) report_.notes({row.reason});
+      report_.skipped(table.skipped());
       const std::vector<std::string> paths =
           image_paths(table, image_path_column(spec.data.images), spec.data.images.image_root);
       std::vector<std::string> masks(paths.size());

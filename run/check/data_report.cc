@@ -24,6 +24,10 @@ void DataReport::notes(const std::vector<std::string>& sentences) {
   }
 }
 
+void DataReport::skipped(const std::vector<SkippedRow>& rows) {
+  for (const SkippedRow& row : rows) notes({row.reason});
+}
+
 void DataReport::check_spelling(const FileReport& f) {
   std::vector<std::string> labels;
   for (const auto& [label, rows] : f.labels) labels.push_back(label);

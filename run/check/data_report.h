@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "data/skipped_rows.h"
+
 namespace amp {
 
 struct DataProblem {
@@ -55,7 +57,8 @@ struct DataReport {
   void problem(const std::string& where, const std::string& what);
   // Adds the notes of a table (data/table.h) in the form "FILE: note".
   void notes(const std::vector<std::string>& sentences);
-  void check_spelling(const FileReport& f);  // reports labels that differ only in capitals or spaces
+  void skipped(const std::vector<SkippedRow>& rows);  // adds each row as a problem
+  void check_spelling(const FileReport& f);           // reports labels that differ only in capitals or spaces
   std::string json() const;
   std::vector<std::string> lines() const;  // the report for users
 };

@@ -64,6 +64,15 @@ int64_t weight_bytes(const Session& session) { return session.layout().size() * 
   throw out.at("while the model was exported for trial, before training");
 }
 
+// Returns free memory to the system at the end of a scope. Otherwise glibc keeps it: the pages of a freed session stay
+// in the process between blocks that are in use.
+struct ReturnFreeMemory {
+  ReturnFreeMemory() = default;
+  ReturnFreeMemory(const ReturnFreeMemory&) = delete;
+  ReturnFreeMemory& operator=(const ReturnFreeMemory&) = delete;
+  ~ReturnFreeMemory() { malloc_trim(0); }
+};
+
 // Returns the number of checkpoints that exist at once, including the one that is being written.
 int64_t kept_checkpoints(const TrainerConfig& c) {
   if (!c.saves || c.max_steps == 0 || c.save_strategy == SaveStrategy::none) return 0;
@@ -79,15 +88,6 @@ int64_t trial_bytes(const OutputSpec& output, const ScheduleSpec& schedule, int6
   if (max_steps == 0 || schedule.lr_range_test > 0 || (!small && *output.export_precision == "fp32")) return 0;
   return (small && output.verify_export ? 3 : 2) * weights;
 }
-
-// Returns free memory to the system at the end of a scope. Otherwise glibc keeps it: the pages of a freed session stay
-// in the process between blocks that are in use.
-struct ReturnFreeMemory {
-  ReturnFreeMemory() = default;
-  ReturnFreeMemory(const ReturnFreeMemory&) = delete;
-  ReturnFreeMemory& operator=(const ReturnFreeMemory&) = delete;
-  ~ReturnFreeMemory() { malloc_trim(0); }
-};
 
 bool try_export(PreparedRun& run, Session& session, const std::string& folder) {
   const ReturnFreeMemory at_end;

@@ -1,7 +1,6 @@
 #include "run/steps/fed_data.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "base/error.h"
@@ -9,19 +8,12 @@
 
 namespace amp {
 
-HostTensor copy_of(const HostTensor& t) {
-  if (!t) return t;
-  HostTensor out = HostTensor::empty(t.dtype(), t.dims());
-  if (t.bytes() > 0) std::memcpy(out.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
-  return out;
-}
-
 void FedData::keep(const Batch& batch) {
   batch_ = batch;
   for (auto* tensors : {&batch_.inputs, &batch_.more_labels}) {
-    for (auto& [name, tensor] : *tensors) tensor = copy_of(tensor);
+    for (auto& [name, tensor] : *tensors) tensor = tensor.copied();
   }
-  batch_.labels = copy_of(batch_.labels);
+  batch_.labels = batch_.labels.copied();
 }
 
 void FedData::observe(const InputRanges& ranges) {

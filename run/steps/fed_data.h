@@ -11,8 +11,6 @@
 
 namespace amp {
 
-HostTensor copy_of(const HostTensor& t);  // with its own memory
-
 class FedData final : public Dataset {
  public:
   // samples: number of samples of an epoch.

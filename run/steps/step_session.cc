@@ -125,7 +125,7 @@ StepSession::Evaluated StepSession::eval_step(const Tensors& batch) {
   evaluated_ += b.rows;
   const std::vector<std::string> names = evaluator_->outputs();
   outputs_.clear();
-  for (size_t i = 0; i < names.size(); ++i) outputs_[names[i]] = copy_of(b.outputs[i]);
+  for (size_t i = 0; i < names.size(); ++i) outputs_[names[i]] = b.outputs[i].copied();
   return {evaluator_->loss_of(b), b.rows};
 }
 
@@ -203,7 +203,7 @@ HostTensor StepSession::exported_weights() const {
   const std::string& which = fed_.run->spec.output.export_weights;
   if (!names_average(which)) return trainer_->evaluated();
   const HostTensor average = trainer_->average(average_named(fed_.run->spec.optimization, which));
-  HostTensor out = copy_of(session_->host_params());
+  HostTensor out = session_->host_params().copied();
   for (const Chunk& c : session_->layout().chunks()) {
     if (!c.frozen) std::copy_n(average.as<float>() + c.offset, c.numel, out.as_mutable<float>() + c.offset);
   }

@@ -2,8 +2,6 @@
 // used from another folder therefore names files that do not exist. The error then says where the files are.
 #include "tools/cli/config_paths.h"
 
-#include <glob.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -20,18 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
-
-bool matches(const fs::path& pattern) {
-  glob_t found{};
-  const bool any = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0 && found.gl_pathc > 0;
-  ::globfree(&found);
-  return any;
-}
-
-bool is_there(const fs::path& path) {
-  return path_exists(path.string()) || (is_pattern(path.string()) && matches(path));
-}
+bool is_there(const fs::path& path) { return path_exists(path.string()) || !paths_matching(path.string()).empty(); }
 
 // Returns the folder where the run was started, as stated in its run.json; "" for other files.
 fs::path folder_of_run(const std::string& config) {
@@ -60,14 +47,14 @@ std::vector<std::pair<fs::path, std::string>> other_folders(const std::string& c
 }
 
 [[noreturn]] void refuse_missing(const Flag& flag, const std::string& origin, const std::string& path,
-                                 const std::string& config) {
+                                 const std::vector<std::pair<fs::path, std::string>>& others) {
   std::error_code failed;
   const fs::path here = fs::current_path(failed);
   const std::string fact = cat("--", flag.name, ": '", printable(path),
                                "' does not exist: it is a relative path, so it was looked for in the current folder, '",
                                printable(here.string()), "'");
   std::string hint = near_path_hint(path);
-  for (const auto& [folder, words] : other_folders(config)) {
+  for (const auto& [folder, words] : others) {
     if (folder == here || !is_there(folder / path)) continue;
     hint = cat("it exists in ", words, ": start the program in '", printable(folder.string()), "', or give --",
                flag.name, " ", printable((folder / path).lexically_normal().string()));
@@ -81,21 +68,20 @@ std::vector<std::pair<fs::path, std::string>> other_folders(const std::string& c
 }  // namespace
 
 void require_files_of_config(const Options& opts) {
-  const std::string& config = opts.config;
-  if (config.empty()) return;
+  if (opts.config.empty()) return;
   for (const Flag& flag : flags()) {
     if (!flag.setting || flag.setting->resume != Resume::same_content || !has(flag.verbs, opts.verb)) continue;
     if (!opts.has(flag.name) || !opts.origin(flag.name).starts_with("configuration file ")) continue;
     const std::string whole = opts.str(flag.name);
     if (whole.empty() || is_there(whole)) continue;
     for (const std::string& part : flag.several_files ? split(whole, ',') : std::vector<std::string>{whole}) {
+      if (part.empty() || fs::path(part).is_absolute() || is_there(part)) continue;
+      // Some values may be names instead of paths, such as the model `tabular`.
       const bool file = fs::path(part).has_extension() || part.find('/') != std::string::npos;
       const auto elsewhere = [&](const auto& other) { return is_there(other.first / part); };
-      const std::vector<std::pair<fs::path, std::string>> others = other_folders(config);
-      // Some values may be names instead of paths, such as the model `tabular`.
-      if (part.empty() || fs::path(part).is_absolute() || is_there(part)) continue;
+      const std::vector<std::pair<fs::path, std::string>> others = other_folders(opts.config);
       if (file || std::any_of(others.begin(), others.end(), elsewhere))
-        refuse_missing(flag, opts.origin(flag.name), part, config);
+        refuse_missing(flag, opts.origin(flag.name), part, others);
     }
   }
 }

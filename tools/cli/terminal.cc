@@ -24,9 +24,7 @@ bool has_colors() {
 }
 
 void apply_log_format(std::string_view name) {
-  if (name == "auto") set_log_format(LogFormat::automatic);
-  if (name == "text") set_log_format(LogFormat::text);
-  if (name == "json") set_log_format(LogFormat::json);
+  if (const std::optional<LogFormat> format = log_format_named(name)) set_log_format(*format);
   set_colors(has_colors());
 }
 

@@ -31,12 +31,6 @@ bool equal(const HostTensor& a, const HostTensor& b) {
          std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
 }
 
-HostTensor copy_of(const HostTensor& t) {
-  HostTensor out = HostTensor::empty(t.dtype(), t.dims());
-  std::memcpy(out.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
-  return out;
-}
-
 }  // namespace
 
 // Returns the address of the shared tensor that equals t; null if there is none.
@@ -56,7 +50,7 @@ SharedConstants::Addresses SharedConstants::share(Graph& graph) {
     if (v.kind != ValueKind::constant || !v.constant || v.constant.bytes() < kLeast) continue;
     const auto known_at = shared_.find(v.constant.data());
     if (known_at != shared_.end() && known_at->second.tensor.bytes() != v.constant.bytes())
-      graph.set_constant(ValueId{i}, copy_of(v.constant));  // a view of a part: the device's copy has another size
+      graph.set_constant(ValueId{i}, v.constant.copied());  // a view of a part: the device's copy has another size
     const void* at = v.constant.data();
     if (!shared_.count(at)) {
       const uint64_t h = hash_of(v.constant);

@@ -170,8 +170,8 @@ void remove_checkpoint(const std::string& path) {
   }
   try {
     sync_dir(std::filesystem::path(path).parent_path().string());
-    // Keep the folder: after a power cut, the old name could show a checkpoint that is partly removed.
   } catch (const Error&) {
+    // Keep the checkpoint: after a power cut, the old name could show one that is partly removed.
     if (::rename(aside.c_str(), path.c_str()) != 0) storage_error("cannot rename back", aside, errno);
     throw;
   }

@@ -1,7 +1,6 @@
 // Saving and resuming of a Trainer. The JSON state contains counters, loss scaler, sampler position, schedule and best
 // metric; the tensors are parameters and optimizer state. resume() reads the same keys, so change both together. The
 // best checkpoint may be held in memory until the budget permits writing it (SaveBudget).
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -20,12 +19,6 @@
 namespace amp {
 
 namespace {
-HostTensor copy_of(const HostTensor& t) {
-  HostTensor copy = HostTensor::empty(t.dtype(), t.dims());
-  std::memcpy(copy.mutable_data(), t.data(), static_cast<size_t>(t.bytes()));
-  return copy;
-}
-
 constexpr double kLargest = std::numeric_limits<double>::max();
 
 ScaleState scale_of_state(const CheckedState& s, int64_t step) {
@@ -129,7 +122,7 @@ bool Trainer::keep(Checkpoint& c, int64_t others) {
   for (const auto& [name, tensor] : c.tensors) bytes += tensor.bytes();
   const bool allowed = config_.copy_bytes < 0 || bytes * (others + 1) <= config_.copy_bytes;
   if (allowed && bytes <= available_memory_bytes() / 4) {  // leaves memory for evaluation and export
-    for (auto& [name, tensor] : c.tensors) tensor = copy_of(tensor);
+    for (auto& [name, tensor] : c.tensors) tensor = tensor.copied();
     return true;
   }
   if (!std::exchange(warned_no_copy_, true)) {
