@@ -156,7 +156,7 @@ class ThreadGroup::Barrier {
  public:
   explicit Barrier(int size) : shown_(static_cast<size_t>(size), nullptr) {}
 
-  // Blocks until all ranks have called it.
+  // Blocks until all ranks have called wait().
   void wait() {
     std::unique_lock lock(mutex_);
     if (!failed_) {

@@ -95,7 +95,7 @@ class Communicator {
   struct Block {
     char* data = nullptr;
     int64_t count = 0, size = 0;
-    // of: one array per rank of count elements, in the order of the ranks. The first array receives the result.
+    // of: for each rank, in the order of the ranks, an array of `count` elements. The first array receives the result.
     void (*reduce)(Reduction, std::span<char* const> of, int64_t count) = nullptr;
   };
   virtual void do_reduce_scatter(const Block& block, Reduction how) = 0;
@@ -127,7 +127,7 @@ class Communicator {
   std::vector<char> sent_;  // buffer of 16-bit sums
 };
 
-// The communicator of a run with one rank.
+// Returns the communicator of a run with one rank.
 Communicator& one_rank();
 
 // Ranks as threads of this process.

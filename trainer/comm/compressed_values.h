@@ -1,4 +1,4 @@
-// Packs the values of a sum over the ranks as fp32, or as 16 bits of value / ranks (RankSum::sent).
+// Packs values of a sum over the ranks: as fp32, or as 16 bits of the value divided by the ranks (RankSum::sent).
 #pragma once
 
 #include <algorithm>

@@ -43,7 +43,7 @@ class HostRanks final : public RanksOnHost {
     if (early_) {
       const bool gradients =
           std::any_of(data.begin(), data.end(), [&](const Tensor& t) { return early_->sums(t.data); });
-      gradients ? early_->start() : early_->hold();  // all ranks must start their sums in the same order
+      gradients ? early_->start() : early_->hold();  // the order of sums must be the same on all ranks
     }
     for (const Tensor& t : data) {
       if (early_ && early_->sums(t.data)) {

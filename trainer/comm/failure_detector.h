@@ -28,7 +28,7 @@ class FailureDetector {
     std::function<void(int signal)> stop = {};
   };
 
-  // The connections of connect_ranks() or rendezvous_on_this_machine(). heartbeat_timeout: seconds, > 0.
+  // others: the result of connect_ranks() or rendezvous_on_this_machine(). heartbeat_timeout: seconds, > 0.
   FailureDetector(std::vector<Connected> others, int rank, double heartbeat_timeout, OnLost on_lost);
   // Collective. Throws the errors of connect_ranks().
   FailureDetector(Communicator& ranks, const RankAccess& access, double heartbeat_timeout, OnLost on_lost);

@@ -27,7 +27,7 @@ class GradientReducer final : public GradientWatch {
   void begin() override;
   void done(int slot, const Tensor* rows) override;
   bool sums(const void* data) const { return data == grads_.get(); }
-  // no bucket's sum starts before start(), because the ranks sum something else meanwhile
+  // Delays the sums of all buckets until start(). Called before the ranks sum something else.
   void hold() { held_ = true; }
   void start();   // starts the sums of all remaining buckets; called before any other sum starts
   void finish();  // collective; waits for all buckets. Throws E_RANK_LOST

@@ -35,13 +35,13 @@ class Handshake {
  public:
   explicit Handshake(std::string key = {}) : key_(std::move(key)) {}
 
-  // The listener's side. send_challenge() does not wait; it returns false if the connection does not take the frame.
+  // For the listener: send_challenge() does not wait; it returns false if the connection does not take the frame.
   bool send_challenge(int socket);
   // Returns the hello of a frame; empty if the frame does not prove that the sender has the key.
   std::optional<nlohmann::json> proven_hello(const nlohmann::json& frame);
   bool send_answer(int socket, const nlohmann::json& answer, double until) const;  // as send_frame()
 
-  // The connecting side. Waits for the challenge and sends the hello. Returns FrameResult::frame if the hello was sent.
+  // For the connecting side: waits for the challenge and sends the hello. Returns FrameResult::frame if it was sent.
   FrameResult send_hello(int socket, const nlohmann::json& hello, double until);
   // Returns FrameResult::unproven for a frame of a listener that does not have the key, or that refused this side's
   // proof.

@@ -75,7 +75,8 @@ void PendingConnections::accept_new() {
     Socket s = accepted(listener_);
     if (!s.open()) {
       if (!out_of_descriptors(errno)) return;
-      // The listener stays readable, so without a pause poll() would return at once again and again.
+      // No descriptor is free, so the connection stays in the listener's queue. Without a pause,
+      // poll() would return at once.
       if (pending_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
       drop_oldest();
       return;

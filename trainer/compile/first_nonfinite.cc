@@ -57,7 +57,7 @@ class Trace {
   std::string origin() const {
     std::vector<ValueId> ends;
     for (const auto& o : graph_->outputs) {
-      // Graph outputs also contain running statistics.
+      // Running statistics are graph outputs too. They are followed only if the loss is finite.
       if (loss_finite_ || o.name.rfind("loss.", 0) == 0) ends.push_back(o.value);
     }
     for (const auto& p : graph_->param_grads) {

@@ -70,9 +70,9 @@ class FlatLayout {
 
   const std::vector<Chunk>& chunks() const { return chunks_; }
   std::vector<Chunk>& chunks() { return chunks_; }
-  // number of elements of the parameters' span, including the padding after each chunk (kAlign)
+  // Returns the number of elements of the parameters' span, including the padding after each chunk (kAlign).
   int64_t size() const { return size_; }
-  // number of elements of the span's trainable part, including padding
+  // Returns the number of elements of the span's trainable part, including padding.
   int64_t trained_size() const { return trained_; }
   int64_t parameters() const {  // number of elements of all chunks, frozen ones included, without padding
     int64_t n = 0;

@@ -11,7 +11,7 @@
 
 namespace amp {
 
-// one per trainable chunk; UpdateSpan::slot is the chunk's index
+// Returns one UpdateSpan per trainable chunk. UpdateSpan::slot is the chunk's index.
 std::vector<UpdateSpan> update_spans(const FlatLayout& layout);
 
 // Returns the name of the first trainable chunk with a non-finite element; empty when all are finite. Used for messages
@@ -34,8 +34,8 @@ template <class T>
 void copy_views(const FlatLayout& layout, const std::string& prefix, const std::map<std::string, HostTensor>& from,
                 T* span);
 
-// Returns the tensor of that name. Throws E_CKPT_MISMATCH (Exit::checkpoint) if it is missing or has another type or
-// shape than `like`.
+// Returns the tensor `name` of `from`. Throws E_CKPT_MISMATCH (Exit::checkpoint) if it is missing or has another
+// type or shape than `like`.
 const HostTensor& whole_of(const std::string& name, const std::map<std::string, HostTensor>& from, const Tensor& like);
 
 }  // namespace amp

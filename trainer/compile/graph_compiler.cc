@@ -180,7 +180,7 @@ std::shared_ptr<Graph> GraphCompiler::finish(std::shared_ptr<Graph> graph, const
   const GraphForm form = r.form;
   const std::vector<DType> plan = plan_of(form);
   const bool low = std::any_of(plan.begin(), plan.end(), is_low);
-  // In a forward pass in fp32 on the CPU, concatenating the weights takes longer than the larger product saves.
+  // In an fp32 forward pass on the CPU, concatenating the weights of Q, K and V takes longer than one product saves.
   const bool merges = traits_.merges_qkv && (low || differentiates(form) || !traits_.host_memory);
   if (merges) *graph = merge_qkv(*graph, plan, evaluator);
   if (!plan.empty()) *graph = apply_precision(*graph, plan, options_.low, evaluator);

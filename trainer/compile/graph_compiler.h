@@ -19,7 +19,7 @@ struct GraphOptions {
   DType low = DType::f16;         // the plan's 16-bit type
   bool batchnorm_train = false;
   bool sync_batchnorm = false;  // batch statistics over all ranks of the run
-  // In evaluation, nodes that the model stores in training mode use batch statistics, as in inference engines.
+  // In evaluation, BatchNorm nodes in training mode use batch statistics, as in inference engines.
   bool batchnorm_as_written = false;
   // Fuses additions with norms (ops/passes/add_norm_fusion.h) and elementwise nodes (ops/passes/fuse.h), if the device
   // profits (DeviceTraits).

@@ -1,5 +1,6 @@
-// Row selection of a session. A plan per bucket holds the graph of the labels, which the CPU evaluates for each batch.
-// The number of rows is rounded up with rows without a label, whose loss is 0, and is part of the Program's key.
+// Row selection of a session. A plan per bucket holds the graph that computes which rows have a label; the CPU
+// evaluates it for each batch. The number of rows is rounded up with rows without a label, whose loss is 0, and is
+// part of the Program's key.
 
 #include "trainer/compile/label_rows.h"
 

@@ -25,7 +25,7 @@ class LabelRows {
       : compose_(std::move(compose)), source_(source), table_(table), enabled_(enabled), log_(std::move(log)) {}
 
   // Adds the rows to compute to the batch's packing. Unchanged if all rows are computed at once. This is so if the
-  // graph permits no selection, or if less than 5 % of the rows would be saved and they need no chunks.
+  // graph permits no selection, or if less than 5 % of the rows would be saved and the rows need no chunks.
   std::optional<Packing> choose(const GraphRequest& r, std::optional<Packing> packing);
   // As Compose, but selects rows if packing says so.
   std::shared_ptr<Graph> compose(const GraphRequest& r, const Packing* packing) const;
@@ -46,7 +46,7 @@ class LabelRows {
   const bool enabled_;
   const Log log_;
   using PlanKey = std::pair<GraphKey, int64_t>;  // request, number of tokens without padding
-  BoundedCache<PlanKey, Plan> plans_;            // each counts as one byte
+  BoundedCache<PlanKey, Plan> plans_;            // each plan counts as one byte, so the limit is a number of plans
   bool logged_ = false;                          // whether the share of rows was logged
 };
 

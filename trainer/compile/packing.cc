@@ -75,7 +75,7 @@ PaddingPlan plan_padding(std::shared_ptr<const Graph> graph, const Losses& losse
   PaddingPlan plan;
   const auto mask = find_padding_mask(*graph, evaluator);
   if (!mask) return plan;
-  // Any number of tokens will do, because only feasibility is tested.
+  // The number of tokens is arbitrary, because this only tests whether padding can be removed.
   const int64_t tokens = std::max<int64_t>(1, mask->places.count() / 2);
   plan.mask = *mask;
   const auto try_with = [&](const std::map<std::string, int64_t>& ignored) {

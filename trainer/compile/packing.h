@@ -20,7 +20,7 @@ struct Packing {
   // Number of rows that are computed after the last attention (trainer/compile/label_rows.h). 0: all.
   int64_t rows = 0;
   int64_t chunk = 0;  // if there are rows: the number of rows that are computed together
-  // padding.tokens, padding.positions, padding.samples, padding.offsets, padding.firsts; labeled.rows
+  // The graph's inputs padding.tokens, .positions, .samples, .offsets and .firsts, and labeled.rows.
   Tensors inputs;
 };
 

@@ -52,8 +52,8 @@ class PaddingGuard {
   // Checkpoints store the counts, so that a resumed run compares the same batches as a run without a stop. A comparison
   // in another step could find a difference that the other run does not see.
   struct Counts {
-    int64_t agreed = 0, agreed_evaluations = 0;  // equal comparisons
-    int64_t evaluated = 0;                       // batches
+    int64_t agreed = 0, agreed_evaluations = 0;  // number of comparisons that found equal results
+    int64_t evaluated = 0;                       // number of evaluated batches
     bool operator==(const Counts&) const = default;
   };
   const Counts& counts() const { return counts_; }

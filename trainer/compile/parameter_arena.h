@@ -21,7 +21,7 @@ class ParameterArena {
   ParameterArena(const SourceGraph& source, const ParamTable& table, Device& device, DType type, DecayExclude exclude,
                  bool stage_statistics);
 
-  // one chunk per parameter, whose index is its slot; Chunk::frozen: no gradient, or not trainable
+  // Returns the layout: one chunk per parameter, whose index is its slot. Chunk::frozen: no gradient, or not trainable.
   FlatLayout& layout() { return layout_; }
   const FlatLayout& layout() const { return layout_; }
   FlatLayout moving() const;  // the layout with running statistics not frozen, as checkpoints store it

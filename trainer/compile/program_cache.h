@@ -42,7 +42,7 @@ struct GraphKey {
 
 class ProgramCache {
  public:
-  // The arguments must outlive the cache. limit: of bytes() in bytes; 0: chosen from the size of the session.
+  // The arguments must outlive the cache. limit: upper bound of bytes(); 0: chosen from the size of the session.
   ProgramCache(const GraphCompiler& compiler, ParameterArena& params, const RunState& state, int64_t limit, Log log)
       : compiler_(compiler),
         params_(params),
@@ -60,15 +60,15 @@ class ProgramCache {
   // Returns the cached Program, or compiles it from the graph that composed() returns (GraphCompiler::compose). The
   // reference is valid until the next call of get() or clear().
   BucketProgram& get(const GraphRequest& r, const Kind& kind, const std::function<std::shared_ptr<Graph>()>& composed);
-  // Required before parameters get new addresses.
+  // Removes all Programs. Must be called before parameters get new addresses, because Programs contain the addresses.
   void clear() {
     programs_.clear();
     constants_.clear();
   }
-  // Limit of bytes(). By default an eighth of the memory of parameters, gradients, constants and activations, and at
-  // least 128 MiB: compiling takes about a tenth of the time of a step, so small models should keep all lengths of
-  // their texts. On a GPU, whose steps take less time than compiling: a quarter, and at least 256 MiB. get() raises a
-  // default limit to four times the bytes of the Program that it compiles.
+  // Returns the limit of bytes(). The default is an eighth of the memory of parameters, gradients, constants and
+  // activations, and at least 128 MiB: compiling takes about a tenth of the time of a step, so small models should
+  // keep all lengths of their texts. On a GPU, whose steps take less time than compiling: a quarter, and at least 256
+  // MiB. get() raises a default limit to four times the bytes of the Program that it compiles.
   int64_t limit() const;
 
   // Returns options for a Program that is not in the cache.

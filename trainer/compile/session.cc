@@ -59,7 +59,7 @@ void Session::launch_curvature(GraphForm form, const Losses& losses, const Tenso
 }
 
 const Program& Session::launch_forward(const Losses& losses, const Tensors& batch) {
-  // The guard compares only graphs of GraphForm::train. So its check is requested here separately.
+  // PaddingGuard compares only graphs of GraphForm::train, so its comparison is requested here for such a graph.
   if (state_.samples_before == 0) padding_.packing({GraphForm::train, &losses, {}, batch}, true);
   const GraphRequest r{GraphForm::cached_forward, &losses, compiler_.loss_values(losses_across_rows(losses)), batch};
   const std::optional<Packing> packing = padding_.packing(r, false);

@@ -10,7 +10,7 @@ namespace amp {
 
 namespace {
 
-// A hash of all bytes; equal hashes are followed by a comparison.
+// Returns a hash of all bytes. Tensors with equal hashes are then compared.
 uint64_t hash_of(const HostTensor& t) {
   constexpr uint64_t kPrime = 0x9e3779b97f4a7c15;
   const auto* p = static_cast<const char*>(t.data());
@@ -50,7 +50,7 @@ SharedConstants::Addresses SharedConstants::share(Graph& graph) {
     if (v.kind != ValueKind::constant || !v.constant || v.constant.bytes() < kLeast) continue;
     const auto known_at = shared_.find(v.constant.data());
     if (known_at != shared_.end() && known_at->second.tensor.bytes() != v.constant.bytes())
-      graph.set_constant(ValueId{i}, v.constant.copied());  // a view of a part: the device's copy has another size
+      graph.set_constant(ValueId{i}, v.constant.copied());  // a view of a part of a shared tensor
     const void* at = v.constant.data();
     if (!shared_.count(at)) {
       const uint64_t h = hash_of(v.constant);

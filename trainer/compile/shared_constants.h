@@ -22,7 +22,7 @@ class SharedConstants {
   void release(const Addresses& addresses);
   void clear();
   int64_t bytes() const { return bytes_; }  // of all shared tensors, each counted once
-  // The tensors' addresses and their copies in the memory of the device, which Programs make (ProgramOptions).
+  // Returns the device copies of shared tensors, by the tensors' addresses. Programs make the copies (ProgramOptions).
   std::map<const void*, DeviceMemory>& on_device() { return on_device_; }
 
  private:

@@ -16,7 +16,7 @@ namespace amp {
 std::map<std::string, double> profile_operators(Session& session, const Losses& losses, const Tensors& batch,
                                                 int repeats);
 
-// Lower bound of the bytes that an update reads and writes.
+// Returns a lower bound of the bytes that an update reads and writes.
 int64_t update_bytes(const UpdateSpec& spec, const std::vector<ParamCache::Copy>& copies);
 
 struct UpdateProfile {

@@ -171,7 +171,8 @@ void remove_checkpoint(const std::string& path) {
   try {
     sync_dir(std::filesystem::path(path).parent_path().string());
   } catch (const Error&) {
-    // Keep the checkpoint: after a power cut, the old name could show one that is partly removed.
+    // The rename may not be durable, so the checkpoint is kept: after a power cut, the old name
+    // could show a part of it.
     if (::rename(aside.c_str(), path.c_str()) != 0) storage_error("cannot rename back", aside, errno);
     throw;
   }
@@ -197,7 +198,7 @@ void prune_checkpoints(const std::string& dir, int64_t newest, const SaveOptions
   for (const int64_t s : removable) {
     try {
       remove_checkpoint(checkpoint_path(dir, s));
-    } catch (const Error& e) {  // the newest one is safe, so training need not end
+    } catch (const Error& e) {  // the newest checkpoint is verified, so training continues
       if (o.warn) o.warn(e.fact());
     }
   }
@@ -218,12 +219,12 @@ std::string save_checkpoint(const std::string& dir, const Checkpoint& c, const S
     } catch (...) {
       try {
         if (!replaces || !verifies(aside) || verifies(path)) remove_tree(aside);
-      } catch (const Error&) {  // report the first failure
+      } catch (const Error&) {  // the first failure is thrown below
       }
       throw;
     }
     try {
-      remove_tree(aside);  // aside: the older checkpoint of the same step, which was replaced
+      remove_tree(aside);  // `aside` is now the replaced checkpoint of the same step
     } catch (const Error& e) {
       if (options.warn) options.warn(e.fact());
     }

@@ -59,7 +59,7 @@ struct Latest {
 };
 Latest find_latest(const std::string& dir);  // the newest checkpoint that loads without an error
 
-// the steps of all checkpoints, ascending; includes damaged ones
+// Returns the steps of all checkpoints, ascending; includes damaged ones.
 std::vector<int64_t> list_checkpoints(const std::string& dir);
 std::string checkpoint_path(const std::string& dir, int64_t step);
 // recover_checkpoints() and clean_checkpoints() are called when a run starts, and require the DirLock.

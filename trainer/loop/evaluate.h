@@ -42,8 +42,8 @@ struct Objective {
   WorstSamples* worst = nullptr;  // on the root rank: receives every evaluated row
 };
 
-// Returns the loss whose outputs the metrics use: the first loss with a label (or for retrieval), else the first
-// distillation loss, whose outputs are compared with the data's 'label'. Null without a task.
+// Returns the loss whose outputs the metrics use: the first loss that has a label or is for retrieval, else the
+// first distillation loss, whose outputs are compared with the data's 'label'. Null without a task.
 const LossSpec* measured_loss(const Objective& objective);
 
 // Returns a batch's inputs, labels and the teacher's outputs by name.

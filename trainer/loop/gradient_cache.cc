@@ -1,6 +1,7 @@
-// Stage 2 is a separate Program (Joint) for each number of rows. The Program's inputs are the outputs of all rows; its
-// outputs are the loss sums and the cached gradients. Stage 3 repeats stage 1 bit for bit, because random nodes are
-// indexed by row (RunState::samples_before). Otherwise the stages equal launch_micro_batches().
+// gradient_cache.h describes the three stages. Stage 2 is a separate Program (Joint) for each number of rows. The
+// Program's inputs are the outputs of all rows; its outputs are the loss sums and the cached gradients. Stage 3
+// repeats stage 1 bit for bit, because random nodes are indexed by row (RunState::samples_before). Otherwise the
+// stages equal launch_micro_batches().
 
 #include "trainer/loop/gradient_cache.h"
 
@@ -174,7 +175,7 @@ Tensors GradientCache::joined_labels(const std::vector<Tensors>& batches) const 
   Tensors out;
   for (const std::string& name : across_.labels()) {
     std::vector<const HostTensor*> parts;
-    // The labels were already counted, so every batch has them.
+    // The items were already counted from the labels, so every batch has all labels.
     for (const Tensors& b : batches) parts.push_back(&b.at(name));
     out[name] = joined(name, parts);
   }

@@ -14,7 +14,7 @@ namespace amp {
 namespace {
 using nlohmann::json;
 
-// JSON cannot express non-finite numbers: NaN is stored as null, the infinities as texts.
+// Converts a number to JSON, which cannot express non-finite numbers: NaN becomes null, infinities become texts.
 json stored_number(double v) {
   if (std::isnan(v)) return nullptr;
   if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
@@ -29,7 +29,7 @@ double number_of(const CheckedState& in, const std::string& key, const json& j) 
   return j.get<double>();
 }
 
-// Names are printed. So a name is refused if this program would not have written it.
+// Names are printed. So a name with characters that printable() would replace is refused.
 std::string name_of(const CheckedState& in, const std::string& key, const json& j) {
   if (!j.is_string() || printable(j.get<std::string>()) != j.get<std::string>())
     in.refuse(key, cat("is ", printable(j.dump()), ", expected a name"));
@@ -51,7 +51,7 @@ MetricValues values_of_state(const CheckedState& in) {
   return out;
 }
 
-// The text must be JSON itself, because eval prints it.
+// Returns the member "details". It must be valid JSON, because `eval` prints it.
 std::string details_of_state(const CheckedState& in) {
   std::string text = in.text("details");
   if (!parse_json(text).is_object()) in.refuse("details", "is no JSON object");

@@ -97,7 +97,7 @@ class StepEngine {
   // returns the trained weights, if the optimizer evaluates other weights (schedule-free). On the CPU the results of
   // state() and average() are views that the next step overwrites.
   std::map<std::string, HostTensor> state() const;
-  // moving average k, with the layout of the trainable parameters; empty if there is none
+  // Returns moving average k, with the layout of the trainable parameters; empty if there is none.
   HostTensor average(int k) const;
   // Returns all parameters as evaluated and exported, if the optimizer trains other weights (schedule-free); else
   // empty.

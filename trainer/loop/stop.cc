@@ -91,8 +91,8 @@ void add_signal(Line& line, int number) {
   if (abbreviation) line.add(abbreviation);
 }
 
-// The kernel checks the hard limit of CPU time first, so SIGXCPU is only sent if the soft limit is lower. The distance
-// is the time for the current step and its checkpoint.
+// Sets the soft limit of CPU time below the hard one. The kernel checks the hard limit first, so SIGXCPU is only sent
+// if the soft limit is lower. The distance is the time for the current step and its checkpoint.
 void separate_cpu_limits() {
   constexpr rlim_t kMost = 60;
   struct rlimit r;
@@ -113,7 +113,8 @@ void log_stopped(int signal, bool durable) {
                                ? hint_to_resume.load()
                                : "start again; files that were written before, also earlier checkpoints, are unchanged";
   Line line;
-  // The message starts below "^C" or the progress bar; the line of an activity is erased.
+  // If the terminal shows a status line (an activity), it is erased. Else the message starts below
+  // "^C" or the progress bar.
   line.add(activity_is_shown() ? "\r\x1b[K" : "\n");
   line.add(ink(Ink::error));
   line.add("error:");

@@ -56,7 +56,7 @@ class ImmediateStop {
   // notify the other ranks of a signal that only this process received.
   static void launched();
   static int asked();  // the received signal that will end the process; 0: none
-  // Ends the process as that signal would. quietly: without the message, because another rank prints it.
+  // Ends the process as `signal` would. quietly: without the message, because another rank prints it.
   [[noreturn]] static void obey(int signal, bool quietly);
   // Declares that a checkpoint contains all completed work: the exit code is 75, and the hint explains how to continue.
   static void durable();

@@ -20,7 +20,7 @@ class Teacher {
   const std::vector<std::string>& outputs() const { return names_; }
   // Reads another value instead of an output, such as the logits before its softmax.
   void read(size_t output, int value) { values_.at(output) = value; }
-  // Graph inputs that the teacher needs.
+  // Returns the graph inputs that the teacher needs.
   std::vector<int> inputs() const;
   // Runs the teacher on the batch's inputs and adds its outputs to the batch, each under teacher_name(output of the
   // model). Throws E_TEACHER if the batch lacks an input. Thread-safe, because ranks that are threads of one process

@@ -103,20 +103,20 @@ class Trainer {
   TrainResult run();
   TrainResult reached() const;  // after resume(), without running
 
-  // For programs that feed the batches instead of calling run(). step() computes one accumulation step and waits for
-  // its result. It calls the callbacks of the configuration, but evaluates and saves nothing. The batches may be
+  // Used by programs that feed the batches instead of calling run(). step() computes one accumulation step and waits
+  // for its result. It calls the callbacks of the configuration, but evaluates and saves nothing. The batches may be
   // released afterwards. Throws E_DIVERGED as run() does.
   StepResult step(LoadedWindow window);
   Checkpoint checkpoint() const { return checkpoint(next_); }  // its tensors are views that the next step overwrites
   int64_t steps() const { return step_; }                      // number of attempted steps
   double lr() const;                                           // learning rate of the next step
-  // Factor of the schedule's learning rates from the next step on. Stored in checkpoints.
+  // Sets a factor of the schedule's learning rates from the next step on. Checkpoints store it.
   void set_lr_factor(double factor);
   void set_loss_scale(float scale) { engine_.set_loss_scale(scale); }
 
   // Returns moving average k with the layout of the trainable parameters; empty without EMA.
   HostTensor average(int k) const { return engine_.average(k); }
-  // All parameters as evaluated and exported, for optimizers that train others (schedule-free); else empty.
+  // Returns all parameters as evaluated and exported, for optimizers that train others (schedule-free); else empty.
   HostTensor evaluated() const { return engine_.evaluated(); }
   const StepEngine& engine() const { return engine_; }
 
@@ -140,7 +140,7 @@ class Trainer {
   void save_if_needed(bool due, bool better, bool early, Clock& clock);
   void watch_plateau(double metric);
   void finish(TrainResult& result) const;
-  // the checkpoint of this step; its tensors are views of the session's memory
+  // Returns the checkpoint of this step; its tensors are views of the session's memory.
   Checkpoint checkpoint(const SamplerState& next) const;
   // Writes the held checkpoint and this step's, in the background unless `at_end` or memory is short.
   void save(const SamplerState& next, bool at_end);
@@ -153,8 +153,8 @@ class Trainer {
   // is too little memory.
   bool keep(Checkpoint& checkpoint, int64_t others);
   Save save_of(std::vector<Checkpoint> checkpoints) const;
-  void write(std::vector<Checkpoint> checkpoints);  // returns when they are durable
-  void account(const SaveResult& result);           // counts its time and reports its warnings
+  void write(std::vector<Checkpoint> checkpoints);  // returns when the checkpoints are durable
+  void account(const SaveResult& result);           // counts the save's time and reports its warnings
   void write_held();  // completes the save in progress, and writes the best checkpoint if it is still held
   std::vector<const MetricsLog*> logs() const;     // those of log_ and evaluations_ that are open
   void settle();                                   // at the end: completes all saves, syncs the logs, prunes

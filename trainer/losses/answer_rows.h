@@ -8,7 +8,7 @@
 namespace amp::losses {
 
 struct AnswerRows {
-  ValueId own, valid;  // [R, S - 1]: log-probabilities of the labels, 0 where ignored; 1 for valid labels, else 0
+  ValueId own, valid;  // [R, S - 1]. own: log-probability of each label (ignored: 0); valid: 1, or 0 if ignored
 };
 
 // Returns log softmax(x)[y] of the labels [R, S]; logits [R, S, V] at s predict the label at s + 1. R must be even.

@@ -17,7 +17,7 @@ ClassRows class_rows(Builder& b, const LossSpec& spec, ValueId out, ValueId labe
 // causes an error when the batch runs.
 ValueId lookup_index(Builder& b, ValueId ignored, ValueId label, int64_t classes);
 
-// Log-probabilities of all rows (log_prob), and those of the labels' classes (own).
+// The log-probabilities of all rows (log_prob), and those of the labels' classes (own).
 struct Picked {
   ValueId ignored;   // bool [N]
   ValueId log_prob;  // [N, C]
@@ -25,7 +25,7 @@ struct Picked {
   ValueId weight;    // [N]: weight of the label's class; invalid without class weights
 };
 Picked pick(Builder& b, const LossSpec& spec, const ClassRows& r);
-// sum of per_row over the rows whose label is not ignored
+// Returns the sum of per_row over the rows whose label is not ignored.
 ValueId sum_valid(Builder& b, const Picked& p, ValueId per_row);
 
 // Returns the sum of (1 - e) w_y (-log p_y) + e / C sum_c w_c (-log p_c), as torch.nn.CrossEntropyLoss. If the kind of

@@ -17,7 +17,7 @@ AnswerRows pair_rows(Builder& b, const LossSpec& spec, ValueId logits, ValueId l
   return answer_rows(b, spec, logits, label, kTurns);
 }
 
-// A row without valid labels has the mean 0.
+// Returns the mean log-probability of each row's valid labels; 0 for a row without valid labels.
 ValueId means_of(Builder& b, const AnswerRows& r) {
   const ValueId count = b.reduce_sum(r.valid, {1}, false), one = b.scalar(1, b.dtype(count));
   return div(b, sums_of(b, r), b.op("Where", {b.op("Less", {count, one}), one, count}));
@@ -46,7 +46,7 @@ Sums simpo(Builder& b, const LossSpec& spec, const LossInputs& in) {
   return {smoothed(b, spec, shifted(b, scaled(b, difference(b, means), spec.number("beta")), -spec.number("gamma")))};
 }
 
-// log(p / (1 - p)) for p = exp(x).
+// Returns log(p / (1 - p)) for p = exp(x).
 ValueId log_odds(Builder& b, ValueId x) {
   const ValueId other = shifted(b, scaled(b, b.op("Exp", {x}), -1), 1);
   return sub(b, x, b.op("Log", {other}));

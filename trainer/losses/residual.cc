@@ -11,7 +11,7 @@ namespace {
 Sums mse(Builder& b, const LossSpec&, const LossInputs& in) { return {total(b, square(b, residual(b, in)))}; }
 Sums l1(Builder& b, const LossSpec&, const LossInputs& in) { return {total(b, b.op("Abs", {residual(b, in)}))}; }
 
-// The sum of c (r - c / 2), where c is r clipped to [-delta, delta].
+// Returns the sum of c (r - c / 2), where c is r clipped to [-delta, delta].
 Sums huber(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const double delta = spec.number("delta");
   const ValueId r = residual(b, in);

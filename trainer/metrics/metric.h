@@ -40,10 +40,10 @@ struct ClassMetric {
   double (*value)(const ClassScores&);
   bool lower_is_better = false;
   bool ordered = false;  // only for classes in an order
-  // The numbers of classes for which the metric says something: a top 5 of at most 5 classes is always 1.
+  // Range of the number of classes for which the metric is informative (a top 5 of at most 5 classes is always 1).
   int64_t least_classes = 0, most_classes = std::numeric_limits<int64_t>::max();
 
-  // classes: 0 if they are not known yet
+  // Returns whether the metric is defined for this number of classes. classes: 0 if they are not known yet
   bool applies(int64_t classes) const { return classes == 0 || (classes >= least_classes && classes <= most_classes); }
 };
 

@@ -59,7 +59,7 @@ class Multilabel {
   double macro_f1() const;  // mean over all labels; 0 for one that does not occur (scikit-learn's zero_division=0)
   double mean_iou() const;
   double exact_match() const { return rows_ ? static_cast<double>(exact_) / static_cast<double>(rows_) : 0; }
-  // Share of elements that are predicted correctly.
+  // Returns the share of elements that are predicted correctly.
   double accuracy() const { return count_ ? static_cast<double>(correct_) / static_cast<double>(count_) : 0; }
 
  private:
@@ -91,7 +91,7 @@ class Spans {
   void add(std::span<const float> start, std::span<const float> end, std::span<const int64_t> labels,
            int64_t ignore = -100);
   double exact_match() const { return rows_ ? static_cast<double>(exact_) / static_cast<double>(rows_) : 0; }
-  // F1 of the predicted tokens, averaged over rows
+  // Returns the F1 of the predicted tokens, averaged over rows.
   double f1() const { return rows_ ? f1_ / static_cast<double>(rows_) : 0; }
 
  private:

@@ -99,7 +99,7 @@ double answer_jaccard(const std::string& predicted, const std::string& wanted) {
     return std::set<std::string>(list.begin(), list.end());
   };
   const std::set<std::string> p = set_of(predicted), w = set_of(wanted);
-  if (p.empty() && w.empty()) return 0.5;  // the competition's rule for two empty texts
+  if (p.empty() && w.empty()) return 0.5;  // the rule of Tweet Sentiment Extraction for two empty texts
   std::vector<std::string> both;
   std::set_intersection(p.begin(), p.end(), w.begin(), w.end(), std::back_inserter(both));
   return static_cast<double>(both.size()) / static_cast<double>(p.size() + w.size() - both.size());

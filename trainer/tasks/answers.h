@@ -16,8 +16,8 @@ namespace amp {
 
 std::string normalize_answer(const std::string& text);
 double answer_f1(const std::string& predicted, const std::string& wanted);  // F1 of the common words
-// Jaccard index of the two sets of lower-case words, with punctuation, as the competition Tweet Sentiment Extraction
-// scores.
+// Returns the Jaccard index of the two sets of lower-case words, with punctuation, as the competition Tweet
+// Sentiment Extraction scores.
 double answer_jaccard(const std::string& predicted, const std::string& wanted);
 
 // Defaults are those of Hugging Face's run_qa.
@@ -73,7 +73,7 @@ class AnswerScores {
   // Return means over the questions whose samples were added.
   double exact_match() const;
   double f1() const;
-  // Jaccard index of the texts as they are, with the best of the given answers; 0 for a question without an answer.
+  // Returns the Jaccard index of the texts as they are, with the best given answer; 0 for a question without an answer.
   double jaccard() const;
   // Returns the scores of SQuAD 2.0's script under its names, as fractions of 1: scores of questions with answers and
   // of those without, and the best thresholds on these questions.

@@ -25,7 +25,7 @@ class ClassMetrics : public TaskMetrics {
                        const std::vector<int64_t>& ids, const std::vector<int64_t>& wanted);
   // Counts a batch with one logit per label. Class 1 is predicted if the probability is above 0.5.
   virtual void add_binary(const std::vector<float>& logits, const std::vector<int64_t>& wanted);
-  // returns 0 or 1 for each logit; -1 for a NaN
+  // Returns 0 or 1 for each logit; -1 for a NaN.
   static std::vector<int64_t> yes_or_no(const std::vector<float>& logits);
   void count(int64_t classes, const std::vector<int64_t>& ids, const std::vector<int64_t>& wanted);
   const Classification& classes() const;

@@ -20,7 +20,7 @@ std::string dump(const Json& j) { return j.empty() ? "" : j.dump(-1, ' ', false,
 Json losses_json(std::vector<LossSpec> losses) {
   const size_t all = losses.size();
   std::erase_if(losses, [](const LossSpec& s) { return loss_rule(s.kind).teacher; });
-  // the loss's weight was relative to that of the teacher's loss
+  // A loss that remains without the teacher's loss gets weight 1, because its weight was relative to that loss.
   if (losses.size() == 1 && all > 1) losses[0].weight = 1;
   Json out = Json::array();
   for (const LossSpec& s : losses) out.push_back(Json::parse(loss_json(s)));
@@ -33,7 +33,7 @@ template <class F>
 void read(const std::string& text, F&& f) {
   if (text.empty()) return;
   try {
-    f(parse_json(text));  // a discarded value is rejected
+    f(parse_json(text));  // f rejects the value of a text that is not JSON (is_discarded())
   } catch (const Json::exception&) {
   } catch (const Error&) {
   }

@@ -39,7 +39,7 @@ class TaskMetrics {
   virtual void add(const std::vector<HostTensor>& outputs, const HostTensor& label,
                    std::span<const int64_t> samples = {}) = 0;
   virtual MetricValues values(double loss) const = 0;
-  // results that are more than one number (such as a confusion matrix), as JSON; empty: none
+  // Returns results that are more than one number (such as a confusion matrix), as JSON; empty: none.
   virtual std::string details() const { return {}; }
   // Returns, for retrieval only, the rank of each item's own candidate, in the order of adding.
   virtual std::span<const CandidateRank> ranks() const { return {}; }

@@ -1,7 +1,7 @@
 // Unpaired preferences: answers of a language model that are each marked as desirable or not. A sample has two rows:
 // its answer, and another answer after the same prompt (data/language/marked_answers.h). The reward of an answer is
-// beta times its log-probability minus that of the reference, as TRL reports rewards. Exported models are language
-// models of the same columns, because without the reference there is no reward.
+// beta times its log-probability minus that of the reference, as TRL reports rewards. An exported model is recorded
+// as a language model with the same columns, because without the reference there is no reward.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -72,7 +72,7 @@ class AnswerProbability final : public Predictions {
 
   void add(const std::vector<HostTensor>& outputs, const Batch& batch) override {
     const HostTensor logits = outputs.at(0).cast(DType::f32);
-    // 2 if each sample has a second row with another answer, else 1
+    // number of rows per sample: 2 if each sample has a second row with another answer, else 1
     const int64_t each = logits.dims().at(0) / batch.rows;
     for (int64_t r = 0; r < batch.rows; ++r) {
       auto row = static_cast<size_t>(batch.samples[static_cast<size_t>(r)]);
