@@ -53,7 +53,7 @@ Look look_at(const ImageStore& store, const std::string& path, const std::string
                       image.height, image_orientation({bytes_of, path}) > 1 ? ", turned by its EXIF orientation" : "");
   } catch (const Error& e) {
     if (e.exit() != Exit::data) throw;
-    // Removed from messages, because the report names the path already.
+    // The path is removed from messages, because the report names it already.
     const std::string place = cat("'", printable(path), "': ");
     out.wrong = e.fact().starts_with(place) ? e.fact().substr(place.size()) : e.fact();
   }

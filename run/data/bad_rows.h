@@ -23,7 +23,7 @@ RunSpec with_skipping(RunSpec spec, const std::vector<std::string>& paths);
 void skip_known_rows(const RunSpec& spec, Table& table);
 // Removes rows of a table of images whose file is missing or in data.images.unreadable.
 void skip_bad_images(const RunSpec& spec, Table& table);
-// Removes rows without a label of the task's form. Labels that are not in `labels`, if it is given, are none.
+// Removes rows without a label of the task's form, or with a label that the setting `labels` lacks.
 void skip_bad_labels(const RunSpec& spec, Task task, Table& table);
 // Removes rows of tagged words whose words and tags do not match, and rows of questions whose answer is not in the
 // text. label: column of tags or answers; empty: none is read.

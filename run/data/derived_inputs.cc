@@ -1,4 +1,4 @@
-// Only tensor files need this: data/text_dataset.h makes these inputs of a text.
+// Computes an attention mask and positions for tensor files that lack them. For texts, data/text_dataset.h makes them.
 #include "run/data/derived_inputs.h"
 
 #include <algorithm>

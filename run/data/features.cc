@@ -330,7 +330,8 @@ std::unique_ptr<Dataset> open_feature_dataset(const FeatureTable& table, const S
   if (needs.labeled) table.require(features.target);
   const FeatureValues values = feature_values(table, features);
   for (const FeatureValues::Unknown& u : values.unknown) {
-    // In training, rows with unknown categories are rows that are held out or that `limit_train` drops.
+    // In training, only rows that are held out or that `limit_train` drops can have unknown categories.
+    // No note is needed.
     if (needs.training) break;
     needs.log.note(cat(u.where, ": column '", printable(u.column), "' holds '", printable(u.example),
                        "', which the training data lack: ", with_thousands(u.rows), u.rows == 1 ? " row" : " rows",

@@ -32,7 +32,7 @@ TableSpec with_absolute_joins(TableSpec tables);               // returns the se
 // columns; logs the choice. Throws an error if a named column is missing or named twice.
 RunSpec with_columns(RunSpec spec, FeatureTable& table, const Log& log);
 
-// Regression or classification, by the values of the target.
+// Returns the task regression or classification, depending on the values of the target.
 Task feature_task(const DataSpec& data, const FeatureTable& table);
 
 // Reads `train` for a new head or model. Applies with_columns() to `spec`, sets `task` by feature_task() if it is none,

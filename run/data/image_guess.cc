@@ -86,7 +86,7 @@ std::string why_not(const SourceGraph& g, const ImageInput& input, bool masks, I
   o.outputs = g.outputs;
   o.input_dims = probe_dims(g, g.outputs, 1, 1);
   o.input_dims[input.name] = input.dims(1, size.height, size.width);
-  for (const int v : g.inputs) {  // for the mask input of a model that computes its own loss
+  for (const int v : g.inputs) {  // a model that computes its own loss has an input for masks
     const SourceValue& x = g.value(v);
     if (text_role(x.name) == TextRole::label && x.rank_known && x.dims.size() == 3)
       o.input_dims[x.name] = {1, size.height, size.width};

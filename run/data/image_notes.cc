@@ -33,7 +33,7 @@ struct ImageCount {
       const FileBytes file = read_file(path, Exit::data);
       if (!holds(EncodedImage{file.text(), path})) return;
     } catch (const Error&) {
-      return;  // reported when the image is read
+      return;  // the error is reported when the image is read
     }
     if (found++ == 0) example = path;
   }

@@ -17,7 +17,7 @@ struct RunSpec;
 
 // `most`: maximum length of a text in tokens; 0: no limit.
 LanguageOptions language_options(const RunSpec& spec, int64_t most);
-// Returns the options by which LanguageReader reads a row: for pairs of answers two, one after the other, else one.
+// Returns the options by which LanguageReader reads a row: two for a pair of answers, one for other data.
 std::vector<LanguageOptions> answer_options_of(Task task, const Table& table, const LanguageOptions& options);
 // Returns true if the task's answers have marks in `label_column`.
 bool reads_marks(const DataSpec& data, Task task);
@@ -26,7 +26,7 @@ std::shared_ptr<const ChatTemplate> chat_template_of(const RunSpec& spec, const 
 // Opens source and target texts (TextForm::source_and_target), which are the two columns of `text_columns`.
 std::unique_ptr<Dataset> open_seq2seq_dataset(const RunSpec& spec, const TextRows& rows, const Tokenizer& tokenizer,
                                               const std::vector<InputSpec>& specs, const DataNeeds& needs);
-// Maximum length of a target in tokens; 0: no limit.
+// Returns the maximum length of a target in tokens; 0: no limit.
 int64_t longest_target(const DataSpec& data);
 Seq2SeqOptions seq2seq_options(const RunSpec& spec, const Tokenizer& tokenizer);  // does not set the columns
 

@@ -14,12 +14,12 @@ struct ImageProcessing {
   std::string evaluation, training;  // pipelines (data/transforms/pipeline.h)
 };
 
-// Converts the contents of one of these files. With `masks`, the training transforms keep whole images. Returns nothing
-// if the file has no image processor (`why` is then empty), or one that a pipeline cannot express (`why` names the
-// key).
+// Converts the contents of one of the two files. With `masks`, the training transforms keep whole images. Returns
+// nothing if the file has no image processor (`why` is then empty), or one that a pipeline cannot express (`why` names
+// the key).
 std::optional<ImageProcessing> read_image_processing(const nlohmann::json& config, bool masks, std::string& why);
 
-// Reads these files in the model's folders. Logs a note for a file that cannot be converted.
+// Reads and converts the files in the model's folders. Logs a note for a file that cannot be converted.
 std::optional<ImageProcessing> image_processing_of(const std::string& model, bool masks, const Log& log);
 
 }  // namespace amp

@@ -76,7 +76,7 @@ RunSpec with_conversations(RunSpec spec, const std::string& path, const Log& log
                                               answers = {{"prompt", "chosen", "rejected"}, {"chosen", "rejected"}},
                                               marks = {{"prompt", "completion"}};
   std::vector<std::vector<std::string>> usual = labeled ? marks : pairs || marked ? answers : texts;
-  // Without labels, reading the table reports that marks are missing.
+  // If the label column is missing, columns of marked answers are chosen too: a later check reports the missing marks.
   if (marked && !labeled) usual.push_back(marks[0]);
   for (const std::vector<std::string>& columns : usual) {
     const auto present = [&](const std::string& c) { return table.has_column(c); };

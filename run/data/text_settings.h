@@ -25,10 +25,10 @@ bool has_named_classes(Task task);
 bool is_masked_language_model(const RunSpec& spec);  // true if `loss` names only losses of masked tokens
 // True for a masked language model, or if `loss` names only losses of causal language models.
 bool is_language_model(const RunSpec& spec);
-bool has_answer_pairs(Task task);  // true if a sample of its texts is a preferred and a rejected answer
-// True if a sample of its texts is an answer with a mark, desirable or not, and an answer to another prompt.
+bool has_answer_pairs(Task task);  // true if a sample of the task's texts is a preferred and a rejected answer
+// True if a sample of the task's texts is an answer with a mark, desirable or not, and an answer to another prompt.
 bool has_marked_answers(Task task);
-// The task of a language model's texts: that of `loss` if it names only losses of preferences, else language.
+// Returns the task of a language model's texts: that of `loss` if it names only losses of preferences, else language.
 Task language_task(const RunSpec& spec);
 
 }  // namespace amp

@@ -10,15 +10,15 @@
 
 namespace amp {
 
-// Returns a tensor without positions for each cache, and zeros for the lengths: the inputs of a whole text. The graph
-// still has them as constants (before feed_caches()).
+// Returns the inputs that a whole text needs: a tensor without positions for each cache, and zeros for the lengths.
+// Call it before feed_caches(), while the graph still has these inputs as constants.
 Tensors empty_caches(const SourceGraph& graph, const DecoderCaches& caches);
 
 class CachedDecoder {
  public:
   // whole: the same model without a cache, whose `more` are empty_caches(). caches: those that feed_caches() turned
-  // into inputs; without parts, every call computes the whole text. low: the plan has 16-bit nodes. Both references
-  // must outlive this object.
+  // into inputs. If `caches` has no parts, every call computes the whole text. low: the plan has 16-bit nodes. Both
+  // references must outlive this object.
   CachedDecoder(Session& session, NextToken& whole, DecoderCaches caches, bool low, const Log& log);
 
   // Returns the logits (vocabulary) after the last id. If all ids but the last are those of the previous call, only the

@@ -123,7 +123,7 @@ Generator::Generator(const RunSpec& given, const std::vector<std::string>& promp
   } else if (options.chat) {
     chat_ = chat_template_of(spec, *tokenizer_);
   }
-  // Lengths are checked while the graph computes whole texts.
+  // Lengths are checked before feed_caches() below, while the graph still computes whole texts.
   for (const std::string& p : prompts) {
     prompts_.push_back(encode(p));
     const auto source = static_cast<int64_t>(prompts_.back().source.encoding.ids.size());

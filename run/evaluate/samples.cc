@@ -108,7 +108,7 @@ class SampleRows {
       rows_.table = read_image_table(spec_, path_);
       paths_ = image_paths(*rows_.table, image_path_column(spec_.data.images), spec_.data.images.image_root);
     } else {
-      // Questions are read by their key, and tags are labels.
+      // The task decides how text is read: for example, as questions with answers, or as words with tags.
       rows_ = read_text_rows(spec_, path_, kind_ == DataKind::text ? task_ : Task::none);
     }
   }
@@ -188,7 +188,7 @@ class SampleRows {
     for (const auto& [name, value] : batch.inputs) {
       if (text_role(name) != TextRole::ids) continue;
       const std::vector<int64_t> padded = value.to_ints();
-      // Padding follows each row of a pair.
+      // In a pair, padding follows each of its rows, so all ids are decoded.
       const int64_t n = data_.rows_per_sample() > 1 ? value.numel() : std::min<int64_t>(batch.tokens, value.numel());
       const std::vector<int32_t> ids(padded.begin(), padded.begin() + n);
       return tokenizer_->decode(ids, is_masked_language_model(spec_));

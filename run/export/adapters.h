@@ -11,14 +11,14 @@ namespace amp {
 
 struct OutputSpec;
 
-// Returns the maps that get slots in the exported model: all products except heads without an adapter. Empty if
-// `lora_export` does not name slots.
+// Returns the maps that get slots in the exported model: all matrix products, except heads without an adapter.
+// Empty if `lora_export` does not name slots.
 std::vector<AdapterSite> slots_to_add(const OutputSpec& output, const Trainable& trainable);
 
 // The result of an export.
 struct WrittenModel {
   std::string model;    // the exported file; the base if only files of adapters were written
-  std::string adapter;  // the setting `adapter` with which `model` is the trained model; empty: it is without
+  std::string adapter;  // value of `adapter` that turns `model` into the trained model; empty: none is needed
 };
 
 // Writes what `lora_export` names besides the model at `path`, which need not exist: "<path without

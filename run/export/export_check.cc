@@ -44,7 +44,7 @@ class TrialFolder {
   TrialFolder& operator=(const TrialFolder&) = delete;
   // A failure to remove the folder must not hide the original failure.
   ~TrialFolder() { remove_quietly(path_.c_str()); }
-  // The trial writes this file, the same name with ".data" appended, and the files of export_adapters().
+  // Returns the file that the trial writes. It also writes that name with ".data", and the files of export_adapters().
   std::string file() const { return path_ + "/model.onnx"; }
 
  private:

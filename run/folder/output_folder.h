@@ -77,11 +77,11 @@ void finish_interrupted(const std::string& dir);
 
 // Returns the newest usable checkpoint of a folder of checkpoints. Throws E_CKPT_MISSING, E_CKPT_DAMAGED.
 Checkpoint newest_checkpoint(const std::string& checkpoints, const Log& log = {});
-// step of the best evaluation so far; -1: none. Throws E_CKPT_STATE
+// Returns the step of the best evaluation so far; -1: none. Throws E_CKPT_STATE.
 int64_t best_step_of(const Checkpoint& checkpoint);
 // Loads the best checkpoint for an export. If it is damaged, the hint says how to export other weights.
 Checkpoint best_checkpoint(const std::string& checkpoints, int64_t step);
-// throws the errors of best_checkpoint() without loading
+// Throws the errors of best_checkpoint() without loading.
 void verify_best(const std::string& checkpoints, const Checkpoint& newest);
 
 }  // namespace amp

@@ -97,7 +97,7 @@ std::string slots_file(const std::string& model) {
 std::string peft_folder_of(const std::string& model) {
   const std::filesystem::path path(model), folder = path.parent_path();
   if (has_usual_name(path)) return folder.empty() ? "." : folder.string();
-  const bool taken = path.extension().empty();  // the model has this path
+  const bool taken = path.extension().empty();  // the folder would have the model's path
   return (folder / (path.stem().string() + (taken ? ".peft" : ""))).string();
 }
 

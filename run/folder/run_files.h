@@ -64,8 +64,8 @@ inline constexpr const char* kMoveFile = ".move.json";  // a recorded move (run/
 // Returns the run's paths in a folder, relative to it: existing files of kRunFiles and event files that the record
 // covers, and "checkpoints/checkpoint-N" for each checkpoint. Empty without a record.
 std::vector<std::string> own_paths(const std::string& folder);
-// true for kRecordFile and for paths that own_paths() can return; rejects other paths in a list that was read from a
-// file
+// Returns true for kRecordFile and for paths that own_paths() can return. Used to reject other paths in a list that
+// was read from a file.
 bool is_own_name(const std::string& path);
 
 // Returns existing paths of kRunFiles and event files that no record covers, each with the reason for the user.
@@ -74,7 +74,7 @@ std::vector<std::string> foreign_paths(const std::string& folder);
 // Returns true if the path is the output folder of a run, finished or not.
 bool is_run_folder(const std::string& path);
 
-// true if there are steps, checkpoints or a model that a new run would lose
+// Returns true if there are steps, checkpoints or a model that a new run would lose.
 bool holds_results(const std::string& folder);
 
 void remove_own(const std::string& path);    // a file or a checkpoint of a run

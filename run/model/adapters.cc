@@ -38,9 +38,9 @@ int trained_beside(const SourceGraph& g, const std::vector<LoraAdapter>& adapter
   return -1;
 }
 
-// An adapter fits any model of the same architecture, because the names and sizes of modules are equal. So if the file
-// states the checksum of its base, weights are compared. A difference is only a warning: an adapter may be meant for a
-// quantized copy of its base.
+// Warns if the adapter was trained on another base. It would fit any model of the same architecture, because the names
+// and sizes of modules are equal. So if the file states the checksum of its base, weights are compared. A difference
+// is only a warning: an adapter may be meant for a quantized copy of its base.
 void warn_other_base(const std::string& path, int32_t trained_on, int32_t base, const Log& log) {
   if (trained_on == 0 || trained_on == base) return;
   log.warning(cat("W_ADAPTER_BASE: the adapter '", printable(path),

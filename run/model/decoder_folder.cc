@@ -108,7 +108,7 @@ DecoderFolder decoder_folder(const std::string& folder) {
 int64_t context_length(const std::string& model_file) {
   try {
     return decoder_folder(folder_of(model_file)).context;
-  } catch (const Error&) {  // the user named the model file, so its folder is only a help
+  } catch (const Error&) {  // the user named the model file, so an unreadable configuration beside it is ignored
     return -1;
   }
 }
@@ -132,7 +132,7 @@ PastOptions past_options(const ModelSpec& model, const std::string& path) {
     out.head_size = config.head_size;
     out.names = config.past_names;
   } catch (const Error& e) {
-    // The user named the model file, so its folder is only a help.
+    // The user named the model file, so an unreadable configuration beside it is ignored.
     if (e.exit() != Exit::usage) throw;
   }
   return out;

@@ -32,7 +32,7 @@ int64_t context_length(const std::string& model_file);
 // data feed them.
 Imported import_fed(const std::string& path, const std::vector<std::string>& fed);
 
-// Returns the options for importing the model file `path`: `past` and what its folder says.
+// Returns the options for importing the model file `path`, from `past` and the configuration in the file's folder.
 PastOptions past_options(const ModelSpec& model, const std::string& path);
 
 }  // namespace amp

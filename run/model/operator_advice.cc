@@ -1,5 +1,5 @@
-// Advice for operators that cannot train, and the refusal of graphs that need one. The advice names what the user can
-// do with the exporter; operators without advice get a general hint.
+// Advice for operators that cannot train, and the refusal of graphs that need such an operator. The advice names what
+// the user can do with the exporter; operators without advice get a general hint.
 #include "run/model/operator_advice.h"
 
 #include <algorithm>

@@ -44,7 +44,7 @@ std::string named_mode(const std::string& file, const json& name) {
   refuse_modules(file, cat("asks for the pooling ", printable(name.dump()), ", which is not built"));
 }
 
-// Pooling modes in the order in which sentence-transformers concatenates them.
+// Returns the pooling modes of a file, in the order in which sentence-transformers concatenates them.
 std::string modes_of(const std::string& file) {
   const json config = read_sentence_file(file);
   if (!config.is_object()) refuse_modules(file, "is no JSON object");

@@ -88,7 +88,7 @@ bool scores_tokens(const SourceGraph& g, const Classifier& c, int output, const 
   }
 }
 
-// Returns true if the model's own classifier is trained, unchanged or resized. Fills in `out`.
+// Returns true if training uses the model's own classifier, unchanged or resized. Fills in `out`.
 bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64_t labels, SurgeryResult& out) {
   const int output = own_output(spec.model, g);
   if (output < 0) return false;
@@ -263,7 +263,7 @@ SurgeryResult apply_surgery(const RunSpec& spec, Job job, Imported& model, int64
   h.pooling = spec.model.pooling;
   std::string said_by;
   if (embedding && spec.model.pooling == "auto") said_by = follow_sentence_modules(spec.model.model, h);
-  const bool look = job == Job::check && labels == 0;  // the data decide the number
+  const bool look = job == Job::check && labels == 0;  // the number of outputs is not known, because the data decide it
   h.num_labels = look ? 2 : labels;
   h.dropout = *spec.model.dropout;
   h.seed = static_cast<uint64_t>(spec.device.seed);

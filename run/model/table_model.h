@@ -14,8 +14,8 @@ namespace amp {
 
 bool is_table_architecture(const std::string& name);  // tabular or mlp
 
-// Returns the settings with `target`, if it is not given the value of `label_column`. Throws E_USAGE (Exit::usage) if
-// `train` is not a table.
+// Returns the settings with a `target`: if none is given, the value of `label_column`. Throws E_USAGE (Exit::usage)
+// if `train` is not a table.
 RunSpec with_table_target(RunSpec spec);
 
 // A table of features, read once for the creation of a model and the training on it.

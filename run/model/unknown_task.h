@@ -20,8 +20,8 @@ OutputEvidence unknown_task(const RunSpec& spec, const SourceGraph& graph, bool 
 // Does the same as unknown_task(), but ignores the settings.
 OutputEvidence inspect_task(const SourceGraph& graph, bool pooled);
 
-// The text and the hint of the error E_LOSS_UNKNOWN. The text describes the evidence. The hint names the settings that
-// define a loss or a head.
+// The error E_LOSS_UNKNOWN: describe_unknown_task() returns its text, which describes the evidence. The hint names the
+// settings that define a loss or a head.
 std::string describe_unknown_task(const OutputEvidence& look);
 extern const char* const kUnknownTaskHint;
 

@@ -1,5 +1,5 @@
-// Checkpoints of sessions (run/steps/), whose batches the calling program feeds, and those of runs from files. Either
-// continues the other. Settings of data, which a session does not have, are not compared.
+// Checkpoints of sessions (run/steps/), whose batches the calling program feeds, and of runs from files. A session or
+// a run from files can continue either kind. Settings of data, which a session does not have, are not compared.
 #pragma once
 
 #include <map>

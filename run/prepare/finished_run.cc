@@ -48,7 +48,7 @@ void take_joins(TableSpec& tables, const std::string& folder) {
       if (!path_exists(file)) return;
     }
     tables.join.suggest(*trained.data.tables.join);
-  } catch (const Error&) {  // not reported here: take_tokenizer() reports it, or the model when it needs the files
+  } catch (const Error&) {  // not reported here, because take_tokenizer() reads the same record
   }
 }
 }  // namespace
@@ -62,7 +62,7 @@ bool exports(const std::string& folder, std::initializer_list<const char*> forms
   try {
     const OutputSpec output = read_export_record(folder).spec.output;
     return std::any_of(forms.begin(), forms.end(), [&](const char* form) { return output.exports_lora(form); });
-  } catch (const Error&) {  // take_tokenizer() reports it
+  } catch (const Error&) {  // not reported here, because take_tokenizer() reads the same record
     return false;
   }
 }

@@ -15,11 +15,11 @@ struct RunSpec;
 RunSpec with_run(RunSpec spec, const Log& log);
 RunSpec with_run_tokenizer(RunSpec spec, const Log& log);  // does only the tokenizer's part of with_run()
 
-// Notes that the adapter beside a base with slots is not applied. model: with its file.
+// Logs a note that the adapter beside a base with slots is not applied. model.model must be a file, not a folder.
 void note_adapter_beside(const ModelSpec& model, const Log& log);
 
-// Throws E_ADAPTER_PATH (Exit::usage) if `adapter` is stored beside the model, and the run exported them as merge or
-// keep: the model has the adapter already.
+// Throws E_ADAPTER_PATH (Exit::usage) if `adapter` is stored beside the model, and the run exported its adapters as
+// merge or keep, so that the model contains the adapter already.
 void refuse_merged_adapter(const ModelSpec& model);
 
 // Warns (W_TOKENIZER) if the model was trained with another tokenizer.

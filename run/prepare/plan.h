@@ -27,7 +27,7 @@ std::string plan_json(const RunSpec& spec, const Log& log = {});  // plan_model(
 // Measures plans on spec.data.train and returns the best one. The cost is that of a training micro-batch.
 PlannedModel measure_model(const RunSpec& spec, const Log& log = {});
 
-// format: text, json, dot or html.
+// Returns the plan in a format: text, json, dot or html.
 std::string render(const PlannedModel& planned, const std::string& format);
 // Returns the differences of two plans in JSON as text. a_name, b_name: how the text names them.
 std::string compare_plans(const std::string& a, const std::string& a_name, const std::string& b,

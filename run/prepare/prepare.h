@@ -1,4 +1,4 @@
-// prepare(): makes a PreparedRun from a RunSpec. Also checks of the lengths of texts.
+// prepare(): makes a PreparedRun from a RunSpec. This header also declares checks of the lengths of texts.
 #pragma once
 
 #include <memory>

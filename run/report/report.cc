@@ -171,7 +171,8 @@ double per_second(int64_t n, double seconds) { return seconds > 0 ? static_cast<
 double process_seconds() {
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  // Skips the program's name, which may contain spaces and parentheses.
+  // The second field of the file is the program's name, which may contain spaces and parentheses.
+  // So reading starts after it.
   std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   std::string word;
   for (int i = 0; i < 19; ++i) rest >> word;
@@ -228,7 +229,7 @@ void write_run(const RunSpec& spec, const std::string& dir, const Imported& mode
   }
   j["export_max_difference"] =
       facts.export_difference ? finite_or_null(*facts.export_difference) : nlohmann::json(nullptr);
-  std::error_code failed;  // relative paths in "config" begin at this folder
+  std::error_code failed;  // "started_in" is the folder at which relative paths in "config" begin
   j["machine"] = {{"isa", isa_name(cpu_isa())},
                   {"threads", omp_get_max_threads()},
                   {"host", host_name()},

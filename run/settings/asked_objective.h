@@ -14,7 +14,7 @@ Losses requested_losses(const ObjectiveSpec& objective);
 Task requested_task(const ObjectiveSpec& objective);  // `task`; none: auto
 // True if the text columns are sides of one encoder: an embedding loss is requested, or a task that has one.
 bool wants_sides(const ObjectiveSpec& objective);
-// The task of sides: regression if a loss takes labels, else retrieval.
+// Returns the task of text columns that are sides: regression if a loss takes labels, else retrieval.
 Task sides_task(const ObjectiveSpec& objective);
 // True if neither `output` nor a loss names the value to read.
 bool lacks_output(const ModelSpec& model, const ObjectiveSpec& objective);

@@ -26,11 +26,11 @@ struct OutputSpec {
   bool exports_lora(const std::string& form) const {
     return ("," + lora_export + ",").find("," + form + ",") != std::string::npos;
   }
-  // False if a run with adapters writes only these.
+  // False if a run with adapters writes only files of adapters.
   bool lora_exports_model() const { return exports_lora("merge") || exports_lora("keep") || exports_lora("slots"); }
 
-  // Value of ExportOptions::precision. "file" keeps the types of the imported file; fp32 converts only if it was
-  // requested.
+  // Returns the value of ExportOptions::precision. "file" keeps the types of the imported file; fp32 converts
+  // only if it was requested.
   std::string export_types() const { return export_precision.asked() ? *export_precision : "file"; }
 };
 

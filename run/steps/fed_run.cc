@@ -1,6 +1,6 @@
 // prepare_fed(): prepares a run in the order of prepare() (run/prepare/prepare.cc) for data of the kind tensors. It
-// leaves out the steps that read files: inspection of labels, datasets and the output folder. Settings that need the
-// data fail when they ask FedData for it.
+// leaves out the steps that read files: inspection of labels, datasets and the output folder. Code that needs the
+// data fails when it reads FedData.
 #include "run/steps/fed_run.h"
 
 #include "base/error.h"

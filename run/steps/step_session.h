@@ -39,7 +39,7 @@ class StepSession {
   StepSession& operator=(const StepSession&) = delete;
   ~StepSession();
 
-  // The inputs of a batch, with -1 for open dims, and the names of the labels.
+  // inputs() returns the inputs of a batch, with -1 for open dims, and labels() the names of the labels.
   std::vector<InputSpec> inputs() const;
   const std::vector<std::string>& labels() const { return fed_.needs.labels; }
 
@@ -59,15 +59,15 @@ class StepSession {
   // Computes one optimizer step from its micro-batches. Throws E_DIVERGED (Exit::numerical) as train() does.
   StepResult train_step(std::span<const Tensors> micro_batches);
 
-  // Evaluates a batch with the current weights (of a schedule-free optimizer: its evaluated ones) and returns its
-  // loss. eval_finish() returns loss and metrics of all batches since its last call.
+  // Evaluates a batch with the current weights and returns its loss. Schedule-free optimizers have separate
+  // weights for this. eval_finish() returns loss and metrics of all batches since its last call.
   struct Evaluated {
     double loss = 0;
     int64_t samples = 0;
   };
   Evaluated eval_step(const Tensors& batch);
   Metrics eval_finish();
-  // Outputs of the last eval_step() that the metrics read, by name; empty without metrics.
+  // Returns the outputs of the last eval_step() that the metrics read, by name; empty without metrics.
   const Tensors& outputs() const { return outputs_; }
 
   int64_t steps() const;  // attempted steps, those of a loaded state included
@@ -98,7 +98,7 @@ class StepSession {
   void require_prepared() const;
   CheckedBatch checked(const Tensors& batch) const;
   const Chunk& chunk(const std::string& name) const;
-  HostTensor exported_weights() const;  // all parameters; empty: the current ones
+  HostTensor exported_weights() const;  // all parameters as exported; empty: the current parameters
 
   FedRun fed_;
   std::unique_ptr<Tokenizer> tokenizer_;  // opened by the first encode()

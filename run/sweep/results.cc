@@ -37,7 +37,7 @@ std::string rounded(double value) {
   return out.str();
 }
 
-// Full precision, as in the run's files.
+// Formats a number with full precision, as in the run's files; "" if it is not finite.
 std::string exact(double value) { return std::isfinite(value) ? json(value).dump() : ""; }
 
 SweepResult result_of(const SweepRun& run, const RunProgress& progress, const std::vector<std::string>& metrics) {

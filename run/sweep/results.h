@@ -45,11 +45,11 @@ RunProgress read_progress(const std::string& folder);
 struct SweepResult {
   const SweepRun* run = nullptr;
   int64_t steps = 0;
-  std::vector<double> values;  // as SweepTable::metrics; NaN: there is none
+  std::vector<double> values;  // one for each of SweepTable::metrics; NaN: there is no value
 };
 
 struct SweepTable {
-  std::vector<std::string> metrics;  // the first one decides
+  std::vector<std::string> metrics;  // the runs are ranked by the first one
   std::vector<SweepResult> rows;     // in the order of the space
   int best = -1;                     // index of the best finished run; -1: there is none
 };

@@ -43,7 +43,7 @@ std::vector<std::string> parts_of(std::string_view text, char separator) {
   return out;
 }
 
-// "log_uniform(1e-6,1e-3)" as {"log_uniform": ["1e-6", "1e-3"]}; null for other values.
+// Converts "log_uniform(1e-6,1e-3)" to {"log_uniform": ["1e-6", "1e-3"]}. Returns null for other values.
 ordered_json range_of(const std::string& text) {
   const size_t open = text.find('(');
   if (open == std::string::npos || !text.ends_with(')')) return nullptr;
@@ -52,7 +52,7 @@ ordered_json range_of(const std::string& text) {
   return {{name, parts_of(text.substr(open + 1, text.size() - open - 2), ',')}};
 }
 
-// "1e-05" as "1e-5", which is how people write it.
+// Converts "1e-05" to the shorter "1e-5".
 std::string short_exponent(std::string text) {
   const size_t e = text.find('e');
   if (e == std::string::npos) return text;

@@ -36,8 +36,8 @@ constexpr size_t kMostTrials = 10'000;
 // reads. Throws E_SWEEP.
 nlohmann::ordered_json sweep_json(std::string_view text);
 
-// Parses {"lr": [1e-5, 3e-5], "dropout": {"uniform": [0, 0.3]}}. find returns the setting of a key, or throws for a key
-// that is none or that a sweep cannot vary. Throws E_SWEEP, and E_USAGE for a value that the setting does not
+// Parses {"lr": [1e-5, 3e-5], "dropout": {"uniform": [0, 0.3]}}. find returns the setting of a key; it throws if
+// the key is not a setting or cannot be varied. Throws E_SWEEP, and E_USAGE for a value that the setting does not
 // allow.
 SweepSpace sweep_space(const nlohmann::ordered_json& json,
                        const std::function<const Setting&(const std::string&)>& find);

@@ -140,7 +140,7 @@ void Processes::doing(int64_t step, const char* phase) {
 void Processes::failed(const std::exception& e) {
   if (!failure_detector_) return;
   const auto* const known = dynamic_cast<const Error*>(&e);
-  // After a lost message, the failure detector will soon report which rank is gone and why, and end this process.
+  // If a rank was lost, the failure detector will soon report which rank it was and why, and end this process.
   if (known && known->id() == "E_RANK_LOST") std::this_thread::sleep_for(std::chrono::seconds(2));
   failure_detector_->failed(known ? cat(known->id(), ": ", known->fact()) : e.what());
 }

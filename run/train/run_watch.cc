@@ -101,7 +101,7 @@ void RunWatch::event(int64_t step, std::span<const Scalar> scalars) {
   });
 }
 
-// The files may take longer to write than an epoch lasts. So a new evaluation may have to wait.
+// Writing the files may take longer than an epoch. So the page may show a new evaluation later.
 void RunWatch::renew_if_due() {
   const double least = std::min(cost_ / kShare, kLongest);
   if (steady_seconds() - renewed_ >= std::max(unseen_ ? 0 : kRenewal, least)) renew(true);

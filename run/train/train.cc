@@ -120,7 +120,7 @@ void begin(Training& t) {
   t.metadata = model_record(run);
   write_export_record(t.work(), run, trained_names(*t.session), export_batch(run));
   require_disk(run, checkpoint_bytes(*t.session, run.config), t.work());
-  // replicas are threads (run/train/replicas.cc)
+  // true if replicas are threads that share the model (run/train/replicas.cc)
   const bool shared = run.config.sampler.ranks > 1 && run.host.ranks->size() == 1;
   if (!shared) release_parameters(run.ready.model);
   t.export_agreed = with_advice(t, [&] { return try_export(run, *t.session, t.work()); });
@@ -185,7 +185,7 @@ void note_better_step(const Training& t) {
           : cat("`export ", printable(spec.output.output_dir), " --export_weights best --out best.onnx` writes them")));
 }
 
-// Replaces the last weights by those that a setting requests (best, ema, evaluated).
+// Replaces the last weights by those that `export_weights` requests (best, ema, evaluated).
 void choose_weights(Training& t) {
   const std::string& which = t.run.spec.output.export_weights;
   const bool averaged = names_average(which);

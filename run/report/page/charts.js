@@ -1,7 +1,8 @@
 "use strict";
-// Elements, numbers and charts. All text goes in by textContent and all attributes by setAttribute: no HTML is made of data.
+// Functions that make elements, numbers and charts. Text is set by textContent and attributes by setAttribute, so that
+// data are not parsed as HTML.
 const main = document.getElementById("main");
-// Six colors of the style, then hues that are far from those before (the golden angle).
+// Returns the color of line i: one of six colors of the style sheet, then hues spaced by the golden angle.
 const color = i => i < 6 ? `var(--c${i})` : `hsl(${Math.round(i * 137.5) % 360} 55% 52%)`;
 const CROWD = 6;  // with more lines than this, only wide charts have a legend, and the pointer reads the nearest line
 const el = (tag, text, cls) => { const e = document.createElement(tag); if (text !== undefined) e.textContent = text; if (cls) e.className = cls; return e; };
@@ -30,11 +31,11 @@ function section(title, wide, note, parent = main) {
   parent.append(s);
   return s;
 }
-// What follows begins a new row.
+// Starts a new row of the page.
 const newRow = () => main.append(el("div", undefined, "break"));
 const cell = (tag, text, cls, scope) => { const e = text instanceof Node ? el(tag, undefined, cls) : el(tag, text, cls); if (text instanceof Node) e.append(text); e.scope = scope; return e; };
-// A text whose lines break after commas, slashes, underscores and spaces, and not at the hyphens of "lr=1e-5". Pieces of more
-// than `most` characters break anywhere.
+// Returns an element with a text whose lines break after commas, slashes, underscores and spaces, and not at the
+// hyphens of "lr=1e-5". Pieces of more than `most` characters break anywhere.
 function pieces(text, most = 28) {
   const out = el("span", undefined, "pieces");
   for (const p of String(text).split(/(?<=[,/ _])/)) out.append(el("span", p, p.length > most ? "long" : ""), el("wbr"));
@@ -53,7 +54,7 @@ function table(parent, head, rows, words, cls) {
   parent.append(box);
   return t;
 }
-function smooth(y) {  // an exponential mean over about a fiftieth of the run
+function smooth(y) {  // returns an exponential moving average over about a fiftieth of the run
   const k = Math.min(0.98, 1 - 1 / Math.max(1, y.length / 50));
   let m = 0, w = 0;
   return y.map(v => { if (!isNum(v)) return null; m = k * m + (1 - k) * v; w = k * w + (1 - k); return m / w; });
@@ -65,12 +66,12 @@ function ticks(lo, hi, n) {
   return out;
 }
 
-// What a chart shows of its values: {map, y0, y1}; map: to the axis, which may be logarithmic, to base 2.
+// Returns the interval [from, to] of the vertical axis for the values ys; opts are those of chart().
 function range(ys, opts) {
   let y0 = Infinity, y1 = -Infinity;
   for (const y of ys) { y0 = Math.min(y0, y); y1 = Math.max(y1, y); }
   if (opts.zero && !opts.log) y0 = Math.min(0, y0);
-  if (opts.clip) {  // a few spikes do not squeeze the rest
+  if (opts.clip) {  // the axis ends below a few large spikes, so that the rest of the curve is visible
     const q = ys.slice().sort((a, b) => a - b), top = q[Math.floor(0.995 * (q.length - 1))];
     if (y1 > top + 3 * (top - y0)) y1 = top + 0.5 * (top - y0);
   }
@@ -98,10 +99,11 @@ function axes(svg, g, X, Y, opts) {
   for (const t of ticks(g.x0, g.x1, Math.max(3, Math.floor(g.W / 90))).filter(Number.isInteger))
     svg.append(svgEl("text", { x: X(t), y: g.H - 6, "text-anchor": "middle" }, short(t)));
 }
-// Charts are drawn when all are on the page, because the last ones of a row share its width.
+// Charts are drawn after all were added to the page, because the last ones of a row share its width.
 let undrawn = [], scant = [];
 const count = line => line.y.filter(isNum).length;
-// lines: {name, color, x, y, dots, faint}; opts: wide, zero, log, clip, steps, marks: steps with a red line, unit, told: a table has the values
+// lines: {name, color, x, y, dots, faint}; opts: wide, zero, log, clip, steps, marks: steps with a red line, unit,
+// told: another table has the values of short lines
 function chart(title, lines, opts = {}) {
   lines = lines.filter(l => l.y.some(isNum));
   const map = opts.log ? v => v > 0 ? Math.log2(v) : NaN : v => v;
@@ -111,7 +113,7 @@ function chart(title, lines, opts = {}) {
   const s = section(title, opts.wide, opts.note);
   undrawn.push(() => draw(s, title, lines, map, ys, opts));
 }
-// One or two values are no curve: a table has them.
+// Adds a table of the lines that chart() did not draw, because one or two values make no curve.
 function numbers(one) {
   if (!scant.length) return;
   const at = (l, i) => { const k = l.x.filter((_, j) => isNum(l.y[j])), v = l.y.filter(isNum); return i < v.length ? `${short(v[i])} (${short(k[i])})` : "-"; };
@@ -123,7 +125,7 @@ function drawAll() {
   for (const e of main.querySelectorAll(".scroll, .text")) {
     if (e.scrollWidth <= e.clientWidth + 1 && e.scrollHeight <= e.clientHeight + 1) continue;
     const h = (e.closest("section") || main).querySelector("h2");
-    e.tabIndex = 0; e.setAttribute("role", "group"); e.setAttribute("aria-label", h ? h.firstChild.textContent : "text");  // scrolled by keys, too
+    e.tabIndex = 0; e.setAttribute("role", "group"); e.setAttribute("aria-label", h ? h.firstChild.textContent : "text");  // so that keys can scroll it
   }
 }
 function draw(s, title, lines, map, ys, opts) {
@@ -147,7 +149,7 @@ function draw(s, title, lines, map, ys, opts) {
   }
   readout(s, svg, lines, g, X, Y, opts);
 }
-// Below the chart: the legend, or the values under the pointer.
+// Adds the line below a chart: the legend, or the values under the pointer.
 function readout(s, svg, lines, g, X, Y, opts) {
   const at = svgEl("line", { y1: g.T, y2: g.H - g.B, stroke: "var(--soft)", visibility: "hidden" }), read = el("div", undefined, "read");
   svg.append(at);

@@ -4,7 +4,7 @@ const flat = m => Object.entries(m || {}).filter(([k, v]) => isNum(v) && k !== "
 const lastOf = list => list[list.length - 1];
 let DATA = JSON.parse(document.getElementById("data").textContent);
 
-// The names of runs behind what their folders have in common.
+// Returns the names of the runs without the parent folders that all of them have in common.
 function names(runs) {
   const parts = runs.map(r => r.name.split("/"));
   let same = 0;
@@ -16,7 +16,7 @@ function toldMetrics(run, end) {
   const told = (run.told_metrics || []).filter(k => isNum(end[k]));
   return told.length ? told : BEST_FIRST.filter(k => isNum(end[k])).slice(0, 2);
 }
-// What the last evaluation said: of the exported file, or while the run goes on of the weights so far.
+// Returns the metrics of the last evaluation: of the exported file or, while the run goes on, of the current weights.
 const endOf = r => r.run.final_metrics || lastOf(r.evals) || {};
 
 function head(runs, one) {
@@ -38,7 +38,7 @@ function head(runs, one) {
   list.push(["peak memory", bytes(info.finished ? info.peak_memory_bytes : lastOf(r.steps.memory.filter(isNum)))], ["computes in", (info.precision || {}).dtype || "-"]);
   if (s.best >= 0 && info.finished) list.push(["best step", short(s.best)]);
   const room = Math.max(1, Math.floor(facts.clientWidth / 126));
-  facts.style.setProperty("--per-row", Math.ceil(list.length / Math.ceil(list.length / room)));  // rows of equally many
+  facts.style.setProperty("--per-row", Math.ceil(list.length / Math.ceil(list.length / room)));  // all rows have about equally many facts
   for (const [k, v, c] of list) { const f = el("div", undefined, "fact"); f.append(el("b", v, c || ""), el("span", k)); facts.append(f); }
 }
 
@@ -80,7 +80,7 @@ function skips(runs, label) {
   if (!some.length) return "no step skipped";
   return some.slice(0, MANY).map(([name, n]) => `${name}: ${short(n)} skipped`).join(", ") + (some.length > MANY ? `, and ${some.length - MANY} runs more` : "");
 }
-// What a run without an evaluation has to tell: its training.
+// Adds a table about the training of a run without an evaluation.
 function training(r) {
   const loss = r.steps.loss.filter(isNum), norm = r.steps.grad_norm.filter(isNum).sort((a, b) => a - b), t = r.run.timing || {}, config = r.run.config || {};
   const mean = v => v.reduce((a, b) => a + b, 0) / v.length, tenth = Math.ceil(loss.length / 10), rows = [];
@@ -116,28 +116,29 @@ function metrics(runs, one) {
   if (runs.length > MANY) table(s, ["run", ...rows.map(x => x.name)], runs.map((_, i) => [cell("th", pieces(label[i]), "row name", "row"), ...rows.map(x => x.cells[i])]), false, "full runs");
   else table(s, ["", ...label.map(pieces)], rows.map(x => [x.name, ...x.cells]));
 }
-// Rows that repeat another: log_loss of a plain cross entropy; in runs of earlier versions, the top 5 of at most 5 classes.
+// Returns whether a row of metrics repeats another one: log_loss of a plain cross entropy; in runs of earlier versions,
+// the top 5 of at most 5 classes.
 const says_nothing = (k, end) => ["step", "epoch"].includes(k) || k === "log_loss" && short(end.log_loss) === short(end.loss) ||
   k === "top5_accuracy" && Array.isArray(end.confusion_matrix) && end.confusion_matrix.length <= 5;
 const setting = v => v === undefined ? "-" : typeof v === "object" ? JSON.stringify(v) : String(v);
-// A row for each setting in which the runs differ.
+// Returns a row for each setting in which the runs differ.
 function differing(runs) {
   const of = (r, k) => setting((r.run.config || {})[k]), derived = k => runs.every(r => (r.run.sources || {})[k] === "derived");
   return [...new Set(runs.flatMap(r => Object.keys(r.run.config || {})))].filter(k => k !== "output_dir" && !derived(k) && new Set(runs.map(r => of(r, k))).size > 1)
     .map(k => ({ name: k, cells: runs.map(r => { const td = el("td", undefined, "num setting"); td.append(pieces(of(r, k), 16)); return td; }) }));
 }
-// A row for each number that the runs ended with. The best one is marked, unless all are equal.
+// Returns a row for each number that the runs ended with. The best one is marked, unless all are equal.
 function results(runs) {
   const lower = new Set(DATA.lower_is_better || []), plain = (name, cells) => ({ name, cells });
   const ratio = (v, of) => runs.length <= MANY && isNum(v) && isNum(of) && of > 0 ? ` (${(v / of).toFixed(2)})` : "";
   const row = (name, get, show, sign, ratios) => {
     const values = runs.map(get), known = values.filter(isNum), best = sign > 0 ? Math.max(...known) : Math.min(...known);
-    const marked = sign && new Set(known.map(show)).size > 1;  // not where all look equal
+    const marked = sign && new Set(known.map(show)).size > 1;  // no mark if all values are shown equal
     return { name, cells: values.map((v, i) => { const is = marked && isNum(v) && show(v) === show(best); return el("td", show(v) + (i && ratios ? ratio(v, values[0]) : "") + (is ? " ★" : ""), is ? "num best" : "num"); }) };
   };
   const memory = r => (r.run.device_memory || {}).peak_memory_bytes || r.run.peak_memory_bytes, timing = k => r => (r.run.timing || {})[k];
   const keys = [...new Set(runs.flatMap(x => [...toldMetrics(x.run, endOf(x)), ...flat(endOf(x)).map(([k]) => k)]))].filter(k => !runs.every(r => says_nothing(k, endOf(r))));
-  const equal = new Set(runs.map(r => r.count)).size === 1;  // of runs with fewer steps, the time is no merit
+  const equal = new Set(runs.map(r => r.count)).size === 1;  // if the numbers of steps differ, no run is marked for its short time
   return [...keys.map(k => row(k, r => endOf(r)[k], short, lower.has(k) ? -1 : 1)),
     row("training time", timing("train_seconds"), time, equal ? -1 : 0, true), row("samples a second", timing("samples_per_s"), short, 1, true), row("peak memory", memory, bytes, -1, true),
     plain("computes in", runs.map(r => el("td", setting((r.run.precision || {}).dtype), "num"))),
@@ -253,7 +254,7 @@ function settings(runs, one) {
 
 function render() {
   const runs = DATA.runs, one = runs.length === 1, open = [...main.querySelectorAll("details")].map(d => d.open), at = window.scrollY;
-  main.style.minHeight = main.offsetHeight + "px";  // the page keeps its place while it is made anew
+  main.style.minHeight = main.offsetHeight + "px";  // the scroll position stays while the page is rebuilt
   main.textContent = "";
   head(runs, one);
   if (!one) metrics(runs, one);
@@ -271,7 +272,8 @@ function render() {
   window.scrollTo(0, at);
 }
 
-// A page that a server shows asks it for what is new; one that was opened as a file is loaded again while its run goes on.
+// A page that a server sent requests new data from the server. A page that was opened as a file is reloaded while its
+// run goes on.
 let failures = 0;
 function foot(text) { document.getElementById("foot").textContent = text; }
 async function ask() {

@@ -41,8 +41,8 @@ inline constexpr JobSet kGraph = jobs(Job::train, Job::check, Job::plan, Job::gr
 inline constexpr JobSet kRun = kGraph | kData | jobs(Job::generate);  // jobs that build any graph
 inline constexpr JobSet kPlanned = kRun | jobs(Job::write);           // jobs that use a precision plan
 
-// The part of a RunSpec that has this type. Each type occurs once. In part_of.cc, so that a file of rows includes only
-// the parts that it names.
+// Returns the part of a RunSpec that has this type; each type occurs once. The definition is in part_of.cc, so that a
+// file of rows includes only the parts that it names.
 template <class Part>
 Part& part_of(RunSpec& spec);
 template <>
@@ -80,7 +80,7 @@ Setting setting(std::string_view name, T Part::*field, std::string_view help) {
   return {name, [field](RunSpec& spec) -> ValuePlace { return &(part_of<Part>(spec).*field); }, help};
 }
 
-// The rows of each group, in the order of help texts.
+// Return the rows of each group, in the order of help texts.
 std::vector<Setting> model_settings();
 std::vector<Setting> data_settings();
 std::vector<Setting> image_settings();
@@ -99,7 +99,7 @@ std::vector<std::string_view> optimizer_choices();
 std::vector<std::string_view> schedule_choices();
 std::vector<std::string_view> metric_choices();
 
-// Canonical forms of values that have a syntax; nullopt for invalid text.
+// Return the canonical forms of values that have a syntax; nullopt for invalid text.
 std::optional<std::string> normal_loss_scale(std::string_view text);  // "dynamic" (0 too), or a number above 0
 std::optional<std::string> normal_bytes(std::string_view text);       // "2GiB", "500 MB", "1048576": bytes
 std::optional<std::string> normal_delimiter(std::string_view text);   // "auto", or one byte; "tab", "\t", "comma" ...
