@@ -18,7 +18,7 @@ inline constexpr int kPass = 0;
 inline constexpr int kShort = -1;  // read or write at most 3 bytes
 inline constexpr int kKill = -2;   // end the process as SIGKILL would, with exit status 137
 
-// Calls `fault` for each of these calls; its result is one of the above or an errno. One object at a time.
+// `fault` returns one of these constants or an errno for each call. Only one object may exist at a time.
 class Faults {
  public:
   explicit Faults(std::function<int(const FileCall&)> fault);

@@ -129,7 +129,8 @@ class Tensors:
         self.kinds = ["classes"] if self.loss == "cross_entropy" else []
 
     def prepare(self, folder, predict):
-        """Draws a batch for a model that has none; the label of mse has the shape of the first floating output."""
+        """Writes a random batch for a model that has none; the label of mse has the shape of the first floating
+        output."""
         if self.batch:
             return
         batch, rng = {}, random.Random(self.name)

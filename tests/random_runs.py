@@ -201,7 +201,7 @@ class Verdict:
         return words + self.runner.draw_flags(self.rng, "train", kinds, 7) + ["--output_dir", out]
 
     def ask(self, model, file, verb):
-        """Returns the command line of a verb that reads a model and rows, with those flags of the source that the verb
+        """Returns the command line of a verb that reads a model and rows, with the flags of the source that the verb
         has."""
         flags = self.runner.help(verb)
         base, words = self.made["base"] + [str(w) for p in self.made.get("masks", {}).items() for w in p], []

@@ -41,7 +41,7 @@ def main(builds):
                 cases = ([(name, "")] if status == "run" else [],
                          [(name, output)] if failed else [],
                          [(name, output)] if not failed and status != "run" else [])
-            elif status == "fail" and not cases[1]:  # it failed after its last test case
+            elif status == "fail" and not cases[1]:  # the program failed after its last test case
                 cases[1].append((name, "the process failed"))
             for kind, found in zip(("", "FAILED", "skipped"), cases):
                 for case, reason in found if kind else ():

@@ -1,6 +1,6 @@
 // Allocation faults by LD_PRELOAD: malloc, calloc, realloc, aligned_alloc, posix_memalign and mmap fail at a chosen
-// call, counted over all threads from the beginning of main. Static initializers run before; those of other libraries
-// end the process if memory is gone (GnuTLS), and the program cannot change that.
+// call, counted over all threads from the beginning of main. Allocations of static initializers, which run before
+// main, do not fail: some libraries (GnuTLS) would end the process, and the program cannot change that.
 //   ALLOCATION_FAULT_AT=K      call K fails (1: the first)
 //   ALLOCATION_FAULT_ONWARD=1  all later calls fail, too
 //   ALLOCATION_FAULT_LOG=FILE  receives the number of calls when the process ends, or the stack of call K

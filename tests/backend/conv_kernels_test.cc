@@ -239,11 +239,11 @@ TEST_CASE("convolutions of bf16 agree with plain loops in fp64 and round once", 
   const std::array<int64_t, 3> one{1, 1, 1}, none{0, 0, 0};
   const Shape shapes[] = {
       {2, 1, 16, 16, {1, 9, 7}, {1, 3, 3}, one, {0, 1, 1}, one},
-      {3, 1, 17, 70, {1, 5, 5}, {1, 3, 3}, one, {0, 1, 1}, one},  // odd channels and images: halves of pairs
+      {3, 1, 17, 70, {1, 5, 5}, {1, 3, 3}, one, {0, 1, 1}, one},  // odd channels and images: incomplete pairs
       {1, 1, 18, 35, {1, 6, 6}, {1, 3, 3}, one, {0, 1, 1}, one},
       {2, 1, 64, 64, {1, 16, 16}, {1, 3, 3}, one, {0, 1, 1}, one},
       {4, 1, 96, 48, {1, 7, 7}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},
-      {2, 1, 32, 80, {1, 37, 36}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},  // rows of pixels and their ends
+      {2, 1, 32, 80, {1, 37, 36}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},  // partial blocks of pixels
       {2, 1, 33, 70, {1, 16, 19}, {1, 3, 3}, one, {0, 1, 1}, one},        // odd channels
       {1, 1, 16, 17, {1, 40, 33}, {1, 5, 5}, one, {0, 2, 3}, one},
       {3, 1, 40, 16, {1, 24, 24}, {1, 3, 3}, one, none, {1, 2, 2}},
@@ -256,7 +256,7 @@ TEST_CASE("convolutions of bf16 agree with plain loops in fp64 and round once", 
       {2, 1, 24, 16, {1, 14, 11}, {1, 3, 2}, {1, 3, 1}, {0, 2, 0}, {1, 2, 3}},
       {2, 3, 16, 20, {1, 8, 8}, {1, 3, 3}, {1, 1, 2}, {0, 1, 1}, one},
       {3, 1, 18, 33, {4, 6, 5}, {2, 3, 3}, {2, 1, 1}, {1, 1, 1}, one},
-      {2, 1, 16, 20, {1, 14, 14}, {1, 13, 13}, one, {0, 6, 6}, one},  // more taps than are transposed
+      {2, 1, 16, 20, {1, 14, 14}, {1, 13, 13}, one, {0, 6, 6}, one},  // more taps than the kernel transposes
       {2, 1, 24, 40, {1, 9, 8}, {1, 1, 1}, one, none, one},
       {5, 2, 16, 12, {1, 8, 8}, {1, 1, 1}, one, none, one},
       {2, 16, 1, 1, {1, 8, 8}, {1, 3, 3}, one, {0, 1, 1}, one},
@@ -268,17 +268,17 @@ TEST_CASE("each form of convolution agrees with plain loops in fp64", "[backend]
   const std::array<int64_t, 3> one{1, 1, 1}, none{0, 0, 0};
   const Shape shapes[] = {
       {2, 1, 16, 16, {1, 9, 7}, {1, 3, 3}, one, {0, 1, 1}, one},
-      {3, 1, 17, 70, {1, 5, 5}, {1, 3, 3}, one, {0, 1, 1}, one},     // channels and pixels left over
+      {3, 1, 17, 70, {1, 5, 5}, {1, 3, 3}, one, {0, 1, 1}, one},     // partial blocks of channels, pixels
       {2, 1, 64, 64, {1, 16, 16}, {1, 3, 3}, one, {0, 1, 1}, one},   // more than one task
-      {1, 1, 64, 128, {1, 20, 33}, {1, 3, 3}, one, none, one},       // and image rows that end inside vectors
+      {1, 1, 64, 128, {1, 20, 33}, {1, 3, 3}, one, none, one},       // also: image rows end inside vectors
       {2, 1, 20, 40, {1, 40, 37}, {1, 3, 3}, one, {0, 1, 1}, one},   // many blocks of tiles
-      {1, 1, 16, 18, {1, 70, 141}, {1, 3, 3}, one, {0, 2, 2}, one},  // rows of tiles in pieces
+      {1, 1, 16, 18, {1, 70, 141}, {1, 3, 3}, one, {0, 2, 2}, one},  // rows of tiles that are split
       {5, 1, 33, 100, {1, 6, 5}, {1, 3, 3}, one, {0, 0, 2}, one},    // blocks of tiles over several images
       {3, 1, 70, 200, {1, 9, 11}, {1, 3, 3}, one, {0, 1, 1}, one},
       {8, 1, 256, 48, {1, 4, 4}, {1, 3, 3}, one, {0, 1, 1}, one},  // weights in several chunks, a wide pitch
       {8, 1, 130, 96, {1, 2, 2}, {1, 3, 3}, one, {0, 1, 1}, one},
       {2, 1, 32, 40, {1, 13, 12}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},
-      {2, 1, 32, 64, {1, 12, 12}, {1, 1, 1}, {1, 2, 2}, none, one},  // elements that no window reads
+      {2, 1, 32, 64, {1, 12, 12}, {1, 1, 1}, {1, 2, 2}, none, one},  // some elements of the image are in no window
       {1, 1, 48, 112, {1, 9, 9}, {1, 1, 1}, {1, 2, 2}, none, one},
       {2, 1, 3, 64, {1, 32, 32}, {1, 7, 7}, {1, 2, 2}, {0, 3, 3}, one},
       {2, 1, 24, 16, {1, 14, 11}, {1, 3, 2}, {1, 3, 1}, {0, 2, 0}, {1, 2, 3}},

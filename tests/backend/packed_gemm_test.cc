@@ -23,7 +23,7 @@ struct Case {
   int64_t m, n, k;
 };
 
-// Uniform in [-1, 1), rounded to type t.
+// Returns uniform random numbers in [-1, 1), rounded to type t.
 HostTensor draw(Dims dims, unsigned seed, DType t) {
   std::mt19937 bits(seed);
   std::vector<double> x(static_cast<size_t>(numel(dims)));
@@ -133,7 +133,8 @@ TEST_CASE("packed products have the same bits on any number of threads") {
 }
 
 TEST_CASE("a packed product sums the lanes of an operand in order, once each") {
-  // Wide and tall, in one and in several blocks of the depth; B in several chunks of columns.
+  // The shapes are wide and tall, with one and with several blocks of the depth, and with B in
+  // several chunks of columns.
   const std::vector<Case> cases = {{150, 90, 700},   {90, 210, 700}, {20, 30, 3}, {7, 40, 0},
                                    {40, 1300, 9000}, {0, 40, 9},     {9, 0, 30}};
   for (const Case& s : cases) {
@@ -163,7 +164,7 @@ TEST_CASE("a packed product sums the lanes of an operand in order, once each") {
 
 TEST_CASE("of the tasks that read the same lanes, one sums them") {
   // Rows and columns are both divided: several tasks pack the same rows of A (first shape) or columns of B (second).
-  // Tasks that all add the same numbers race, and mostly with the right result: the build for TSan shows it.
+  // If all of them added the sums, they would race but mostly give the right result; TSan reports the race.
   const WithThreads four(4);
   for (const Case& s : {Case{90, 130, 700}, Case{90, 180, 700}}) {
     for (const DType t : {DType::f32, DType::bf16}) {

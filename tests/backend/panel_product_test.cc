@@ -18,7 +18,7 @@ using namespace amp::cpu;
 
 namespace {
 
-// Uniform in [-1, 1), rounded to type t.
+// Returns uniform random numbers in [-1, 1), rounded to type t.
 HostTensor draw(Dims dims, unsigned seed, DType t) {
   std::mt19937 bits(seed);
   std::vector<double> x(static_cast<size_t>(numel(dims)));
@@ -37,7 +37,7 @@ double error(const Shape& s, DType t, bool by_rows, bool transposed) {
   const int64_t ratio = product.pairs() ? 2 : 1, steps = product.steps(s.depth), first = steps > 16 ? 16 : 0;
   const HostTensor a = draw({s.rows, s.depth}, 1, t), b = draw({s.depth, s.columns}, 2, t);
   const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
-  // A in steps of 4 bytes from step `first` on, with guard bytes around it.
+  // Stores A in steps of 4 bytes from step `first` on, with guard bytes around it.
   const int64_t ld = by_rows ? steps + 3 : s.rows + 3;
   std::vector<float> left(static_cast<size_t>((by_rows ? s.rows : steps) * ld + 8), 7.0f);
   for (int64_t i = 0; i < s.rows; ++i) {
@@ -53,7 +53,7 @@ double error(const Shape& s, DType t, bool by_rows, bool transposed) {
       left[static_cast<size_t>(by_rows ? i * ld + p - first : (p - first) * ld + i)] = both;
     }
   }
-  // B or its transpose.
+  // Stores B or its transpose.
   std::vector<double> z(y.size());
   for (int64_t k = 0; k < s.depth; ++k) {
     for (int64_t j = 0; j < s.columns; ++j)

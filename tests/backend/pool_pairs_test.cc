@@ -23,7 +23,7 @@ SlidingWindow window(int64_t height, int64_t width) {
   return w;
 }
 
-// Few different values, so that most windows have ties, and all kinds of NaN.
+// Returns numbers with few different values, so that most windows have ties, and with all kinds of NaN.
 std::vector<float> values(int64_t n) {
   const float of[] = {0, -0.0f, 1, 1, 2, -3, INFINITY, -INFINITY, NAN};
   std::mt19937 draw(7);

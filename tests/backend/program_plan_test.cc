@@ -11,7 +11,7 @@ using namespace amp::test;
 
 namespace {
 
-// Addresses that are not read.
+// Options with addresses for parameters and gradients. The tests only plan, so the memory is not read.
 struct Somewhere {
   explicit Somewhere(const Graph& g) {
     for (const HostTensor& p : random_params(g, 1)) {

@@ -110,7 +110,7 @@ HostTensor draw(Dims dims, unsigned seed, DType t) {
   return HostTensor::of<double>(dims, x).cast(t);
 }
 
-// y = x W^T (forward) or x W, with W quantized or dense.
+// Returns x W^T (forward) or x W, with W quantized or dense.
 HostTensor product(const HostTensor& x, const Quantized& w, const HostTensor* dense, bool forward) {
   const DType t = x.dtype();
   PackedGemm g;

@@ -17,7 +17,7 @@ Graph with_gradients(Graph g);
 std::vector<double> loss_and_gradients(const Graph& g, const std::map<std::string, HostTensor>& inputs,
                                        const std::vector<HostTensor>& params, const RunState& state);
 
-// Largest difference, relative to the largest element of want.
+// Returns the largest difference, relative to the largest element of want.
 double largest_difference(const std::vector<double>& got, const std::vector<double>& want);
 
 }  // namespace amp::test

@@ -123,7 +123,7 @@ inline const std::vector<Net>& small_nets() {
   return nets;
 }
 
-// Forward and backward of d loss / d params; the seed is an input.
+// Returns the graph with the backward pass of `loss` for all parameters. The seed is an input of the graph.
 inline Graph training_graph(Graph g, ValueId loss) {
   Builder builder(g, cpu_evaluator());
   std::vector<ValueId> wrt;
@@ -144,7 +144,7 @@ inline Graph training_graph(const std::string& text) {
   return training_graph(t.graph, t["loss"]);
 }
 
-// Values for every input; ids and labels are below 5.
+// Returns random values for every input; ids and labels are below 5.
 inline std::map<std::string, HostTensor> random_inputs(const Graph& g, uint64_t seed) {
   std::mt19937_64 rng(seed);
   std::map<std::string, HostTensor> out;

@@ -141,7 +141,7 @@ TEST_CASE("a replacement that fails halfway puts the old folder back") {
   int renames = 0;
   const Faults faults([&](const FileCall& c) {
     if (c.name == "renameat2") return EINVAL;
-    // Fails the rename of new to name, after that of name to new-old.
+    // The third rename fails: that of "new" to "name", after "name" was renamed to "new-old".
     return c.name == "rename" && ++renames == 3 ? EIO : kPass;
   });
   CHECK(error_of([&] { replace_dir(t / "new", t / "name"); }).exit() == Exit::storage);

@@ -180,7 +180,7 @@ TEST_CASE("of many starts at once exactly one gets the folder") {
       ::close(done[1]);
       try {
         const DirLock lock(t.path.string());
-        char c;  // blocks until the parent closes its end, when all others have failed
+        char c;  // read() waits until the parent closes the pipe after all other children failed
         [[maybe_unused]] const ssize_t n = ::read(done[0], &c, 1);
         ::_exit(0);
       } catch (const Error& e) {

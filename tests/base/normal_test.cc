@@ -18,8 +18,8 @@ TEST_CASE("the normal distribution in fp32 is erf's in fp64", "[base]") {
     gradient = std::max(
         gradient, std::abs(static_cast<double>(n.cdf + x * 0.39894228f * n.bell) - (c + d * e / std::sqrt(2 * M_PI))));
   }
-  CHECK(cdf < 2.5e-7);  // the formula has 1e-8, rounding near 1 the rest
-  CHECK(bell < 2e-6);   // the exponent's rounding, up to 18
+  CHECK(cdf < 2.5e-7);  // the formula's error is 1e-8; rounding near 1 causes the rest
+  CHECK(bell < 2e-6);   // the exponent, up to 18 in magnitude, is rounded before exp()
   CHECK(gelu < 1.5e-7);
   CHECK(gradient < 3e-7);
 }
@@ -45,7 +45,7 @@ TEST_CASE("GELU's factor and slope without a division are erf's in fp64", "[base
     slope = std::max(slope, std::abs(static_cast<double>(math::gelu_slope(x)) - (c + d * e / std::sqrt(2 * M_PI))));
   }
   CHECK(cdf < 1.5e-7);
-  CHECK(tail < 5e-6);  // the logarithm's rounding, up to 30
+  CHECK(tail < 5e-6);  // the logarithm, up to 30 in magnitude, is rounded
   CHECK(slope < 2.5e-7);
 }
 

@@ -12,7 +12,7 @@ using namespace amp::test;
 
 namespace {
 
-// The bytes of an array of zeros.
+// Returns the bytes of a .npy file with `count` zeros.
 std::string zeros(int64_t count) {
   std::string header = cat("{'descr': '|u1', 'fortran_order': False, 'shape': (", count, ",), }");
   header.append(117 - header.size(), ' ');
@@ -39,7 +39,7 @@ TEST_CASE("an npz that unpacks to more than a hundred times its size is refused"
   expect_error("E_DATA_NPY", "decompression bomb", [&] { read_npz(f / "bomb.npz"); });
   write_archive(f / "halves.npz", {{"x.npy", half}, {"y.npy", half}});
   expect_error("E_DATA_NPY", "decompression bomb", [&] { read_npz(f / "halves.npz"); });
-  // Small files may be of one value: a mask of ones compresses a thousand times.
+  // A small file may contain a single value: a mask of ones is compressed to a thousandth of its size.
   write_archive(f / "small.npz", {{"x.npy", half}});
   CHECK(read_npz(f / "small.npz").at(0).tensor.numel() == int64_t{40} << 20);
 }

@@ -247,7 +247,7 @@ TEST_CASE("what is written as .npz and .npy is read back, bfloat16 as float32") 
   }
   const std::string once = bytes_of(npz.path);
   write_npz(npz.path, mixed);
-  CHECK(bytes_of(npz.path) == once);  // files contain no date
+  CHECK(bytes_of(npz.path) == once);  // the bytes are the same, because files contain no date
   write_tensor_file(npy.path, {{"b", find_tensor(mixed, "b_weight")->cast(DType::bf16)}});
   CHECK(read_npy(npy.path).dtype() == DType::f32);
   // In bf16 these multiples of 1/2 are exact.

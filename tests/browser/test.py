@@ -82,7 +82,7 @@ WIDTHS = (360, 390, 1000, 1400)
 LOOKS = {(360, False), (390, True), (1000, False), (1400, False), (1400, True)}  # other widths only for pictures
 BEYOND = """[...document.querySelectorAll('section, .fact, #tools, header')].filter(e => e.scrollWidth > e.clientWidth + 1)
   .map(e => (e.querySelector('h2') || e).textContent)"""
-# Rows of cards that end before the right edge of the page.
+# Finds rows of cards that end before the right edge of the page.
 HOLES = """(() => {
   const holes = [];
   for (const box of document.querySelectorAll('main')) {

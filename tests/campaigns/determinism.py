@@ -46,9 +46,9 @@ def trained(campaign, model, precision, level, variant):
     words = text_words(precision) if model == "text" else zoo_words(model, precision)
     campaign.program.succeed([*words, *variant], folder, env=environment)
     found = contents(folder / "run")
-    del found["run.json"]  # records the threads
+    del found["run.json"]  # run.json records the number of threads
     for checkpoint in found["checkpoints"].values():
-        del checkpoint[1:]  # so does the manifest
+        del checkpoint[1:]  # the manifest records this number, too
     return found
 
 

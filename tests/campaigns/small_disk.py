@@ -33,5 +33,5 @@ class SmallDisk:
                 file.write(bytes(1 << 20))
 
     def empty(self):
-        """Removes that file."""
+        """Removes the file that fill() wrote."""
         (self.path / "filler").unlink(missing_ok=True)

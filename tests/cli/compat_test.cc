@@ -18,7 +18,7 @@ void put(const std::string& path, const std::string& text) { std::ofstream(path)
 
 std::string xnli() { return test::test_data("xnli"); }
 
-// The command line in the documentation of PaddlePaddle's BERT.
+// Returns the command line in the documentation of PaddlePaddle's BERT.
 Words documented() {
   return {"--task_name",
           "XNLI",

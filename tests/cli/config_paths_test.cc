@@ -61,5 +61,5 @@ TEST_CASE("a run.json that is used from another folder: the error says where its
   CHECK_FALSE(mentions(nowhere, {"it exists"}));
   // The value of `model` may be the name of an architecture.
   CHECK(missing({"--config", run_json({{"model", "tabular"}}, f / "started"), "--train", "t.csv"}).empty());
-  CHECK(missing({"m.onnx", "--config", run_json({{"train", f / "started/none.csv"}}, "")}).empty());  // absolute
+  CHECK(missing({"m.onnx", "--config", run_json({{"train", f / "started/none.csv"}}, "")}).empty());  // absolute path
 }

@@ -14,7 +14,7 @@
 
 using namespace amp::cli;
 
-// The number of times that the help lists a flag.
+// Returns the number of times that the help lists a flag.
 static size_t count_of(std::string_view flag, const std::string& text) {
   size_t shown = 0;
   for (size_t at = text.find("\n  --"); at != std::string::npos; at = text.find("\n  --", at + 1)) {

@@ -20,7 +20,7 @@ Options with_config(const std::string& name) {
   return train({"--val", "v.csv", "--config", test::test_data("cli/" + name)});
 }
 
-// The only warning lists the unused keys.
+// Returns the only warning, which lists the unused keys.
 std::string said(const Options& o) {
   REQUIRE(o.warnings.size() == 1);
   return o.warnings[0];
@@ -74,7 +74,7 @@ TEST_CASE("timm's args.yaml is a configuration", "[cli]") {
   CHECK(std::stod(set.at("warmup_lr")) == 1e-6);
   CHECK(std::stod(set.at("min_lr")) == 1e-5);
   CHECK(std::stod(set.at("cooldown_epochs")) == 2);
-  CHECK(o.num("epochs") == 22);  // with the cooldown
+  CHECK(o.num("epochs") == 22);  // epochs include the cooldown
   CHECK(o.flag("use_bf16"));
   CHECK(o.list("ema_decay") == std::vector<std::string>{"0.999"});
   CHECK(o.num("label_smoothing") == 0.2);
@@ -110,7 +110,7 @@ TEST_CASE("timm's wsd, rsqrt and tanh come with their settings", "[cli]") {
     std::ofstream(folder / "args.yaml") << text;
     const Options o = train({"--val", "v.csv", "--config", folder / "args.yaml"});
     CHECK(o.str("lr_scheduler") == std::string("timm_") + kind);
-    CHECK(o.num("epochs") == 22);  // with the cooldown
+    CHECK(o.num("epochs") == 22);  // epochs include the cooldown
     auto set = parse_arguments("lr_scheduler_kwargs", o.str("lr_scheduler_kwargs"));
     CHECK(std::stod(set.at("min_lr")) == 1e-5);
     CHECK(std::stod(set.at("cooldown_epochs")) == 2);

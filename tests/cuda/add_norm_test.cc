@@ -71,8 +71,8 @@ TEST_CASE("sums of norms and of their branches' biases are one node", "[cuda]") 
   CHECK(left == 0);
 }
 
-// Rows that a warp keeps as 3, 6 or 8 groups of four per thread, and longer rows, in the types of a plan with an fp32
-// residual stream. Each combination has a separate kernel.
+// Tests rows that a warp keeps as 3, 6 or 8 groups of four per thread, and longer rows, in the types of a plan with
+// an fp32 residual stream. Each combination has a separate kernel.
 TEST_CASE("sums and norms with 16-bit branches are the CPU's at every length", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   for (const int64_t n : {12, 300, 768, 1000, 1024, 2048, 771}) {
@@ -111,7 +111,7 @@ TEST_CASE("norms that only residual sums read are recomputed", "[cuda]") {
   CHECK(recomputed == unstored);
 }
 
-// Two norms in sequence; the first result is stored or recomputed.
+// Runs two norms in sequence, where the first result is stored or recomputed.
 TEST_CASE("a recomputed residual has the bits of a stored one", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   for (const int64_t n : {12, 384, 768, 771, 2048}) {
@@ -145,7 +145,7 @@ struct SumsCase {
   int64_t rows, n;
   DType low;
   double ratio;
-  int64_t summed;  // number of a result; -1: none
+  int64_t summed;  // index of the result that is summed over the rows; -1: none
 };
 
 // Compares AddNormGradSums with AddNormGrad, LayerNormGradWeights and ReduceSum on the device.
@@ -189,7 +189,8 @@ void check_sums(cuda::EmulatedDevice& device, const SumsCase& c) {
 
 }  // namespace
 
-// Chunks of one class and of all classes, a short last chunk, several rows per warp, and rows too long for a warp.
+// The numbers of rows give chunks of one class and of all classes (ops/cuda/chunk_sums.cuh), also with a short
+// last chunk. The row lengths give several rows per warp, and rows that are too long for a warp.
 TEST_CASE("sums taken with a norm's gradient are the bits of separate sums", "[cuda]") {
   const auto device = cuda::make_emulated_device();
   for (const int64_t rows : {1, 16, 17, 63, 64, 300, 4099}) {

@@ -20,7 +20,7 @@ std::vector<HostTensor> run_on_device(Device& d, const Graph& g, const Node& nod
                                       const RunState& state = {}, const std::string& name = "",
                                       const std::vector<HostTensor>& start = {});
 std::vector<HostTensor> run_on_device(const Graph& g, const Node& node, const std::vector<HostTensor>& in,
-                                      const RunState& state = {});  // in the emulator
+                                      const RunState& state = {});  // runs in the emulator
 
 // Runs the case's nodes that have a CUDA kernel, forward and backward, one by one on the same inputs (random with seed
 // k). Each runs twice; both runs must give the same bits. Random operators must give the CPU's bits. Returns the number
@@ -28,6 +28,6 @@ std::vector<HostTensor> run_on_device(const Graph& g, const Node& node, const st
 size_t agree_with_cpu(Device& d, const std::string& op, const OpCase& c, DType type, uint64_t k,
                       const std::function<void(bool)>& around_second = nullptr);
 size_t agree_with_cpu(const std::string& op, const OpCase& c, DType type,
-                      uint64_t k);  // second run: threads in reverse order
+                      uint64_t k);  // runs in the emulator; the second run executes threads in reverse order
 
 }  // namespace amp::test

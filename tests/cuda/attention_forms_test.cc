@@ -19,7 +19,7 @@ struct Hide {
   double fill;  // added to a masked score; replaces it for a boolean mask
 };
 
-// mask[b, 0, i, j] for dims (B, 1, Q, K): whether query i attends to key j.
+// Returns a mask for dims (B, 1, Q, K): mask[b, 0, i, j] states whether query i attends to key j.
 HostTensor mask_of(const Hide& h, const Dims& dims, const std::function<bool(int64_t, int64_t, int64_t)>& sees) {
   HostTensor m = HostTensor::zeros(DType::f32, dims);
   const bool boolean = h.type == DType::boolean;

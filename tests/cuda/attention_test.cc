@@ -87,11 +87,11 @@ std::vector<OpCase> over_many_tiles() {
 
 std::vector<OpCase> with_dropout() {
   return {
-      attention({2, 2, 70, 132, 16, 16}, dropping(0.3, 2)),  // keys are a multiple of four
-      attention({2, 2, 70, 131, 16, 16}, dropping(0.3, 2)),  // keys are not
+      attention({2, 2, 70, 132, 16, 16}, dropping(0.3, 2)),  // the number of keys is a multiple of four
+      attention({2, 2, 70, 131, 16, 16}, dropping(0.3, 2)),  // the number of keys is not
       attention({4, 1, 66, 68, 16, 16}, dropping(0.3, 2)),   // two batch entries per sample
-      attention({1, 4, 33, 68, 16, 16}, dropping(0.3, 3)),   // samples that end within a row
-      attention({2, 1, 33, 68, 16, 16}, dropping(0.3, 5)),   // rows that do not divide
+      attention({1, 4, 33, 68, 16, 16}, dropping(0.3, 3)),   // samples end within a batch entry
+      attention({2, 1, 33, 68, 16, 16}, dropping(0.3, 5)),   // batch entries cannot be divided evenly
       sequences(packed({1, 2, 150, 150, 16, 16}, dropping(0.3, 1)), {0, 66, 66, 140}, 76),  // multiples of four
       sequences(packed({1, 2, 150, 150, 16, 16}, dropping(0.3, 1)), {0, 66, 67, 140}, 75),
   };
@@ -265,7 +265,7 @@ TEST_CASE("a query whose keys are all masked gives NaN or zeros on CUDA, by attr
       const Dims dims{1, 70, 1, 16};
       HostTensor mask = HostTensor::zeros(DType::f32, {1, 1, 70, 70});
       for (int64_t j = 0; j < 70; ++j) mask.as_mutable<float>()[5 * 70 + j] = -INFINITY;
-      for (int64_t j = 0; j < 66; ++j) mask.as_mutable<float>()[6 * 70 + j] = -INFINITY;  // its first tile is empty
+      for (int64_t j = 0; j < 66; ++j) mask.as_mutable<float>()[6 * 70 + j] = -INFINITY;  // no key in its first tile
       const std::vector<HostTensor> in{draw(dims, 1, t), draw(dims, 2, t), draw(dims, 3, t), mask};
       Graph g;
       std::vector<ValueId> ids;

@@ -19,7 +19,7 @@ struct Model {
   Builder b{graph, cpu_evaluator()};
 
   ValueId input(const char* name, const Dims& d, DType t = DType::bf16) { return graph.add_input(name, t, d); }
-  // A convolution of 3 x 3 with padding; its weight is "wN".
+  // Adds a 3 x 3 convolution with padding; its weight is called "wN".
   ValueId conv(ValueId x, int64_t out) {
     const int64_t in = b.dims(x)[1];
     const ValueId w = graph.add_input(cat("w", weights++), DType::bf16, {out, in, 3, 3});

@@ -56,7 +56,7 @@ void check_against(const Case& c, const std::vector<HostTensor>& want, std::opti
 void check_cpu(const Case& c, std::optional<DType> stored, double tolerance) {
   check_against(c, on_cpu(c.op, c.in, c.attrs), stored, tolerance);
 }
-// For nodes with an unchanged order of sums: the bits equal those of the device's channels-first kernels.
+// Checks nodes with an unchanged order of sums: the bits equal those of the device's channels-first kernels.
 void check_bits(const Case& c) {
   const auto device = cuda::make_emulated_device();
   OnDevice node(*device, c.op, c.in, c.attrs, std::nullopt);

@@ -144,7 +144,7 @@ struct BehindGuard {
       return fake;
     };
   }
-  // std::cerr is redirected only while the node runs, because Catch2 redirects it around assertions.
+  // Runs the node. std::cerr is redirected only meanwhile, because Catch2 redirects it around assertions.
   HostTensor run(OnDevice& n, const std::vector<HostTensor>& with) {
     std::streambuf* const before = std::cerr.rdbuf(warnings.rdbuf());
     HostTensor out = n.run(with)[0];
@@ -237,7 +237,7 @@ TEST_CASE("a Program is not recorded while its library is not validated", "[cuda
   CHECK(records() == 1);
   CHECK(g.runs == runs + 1);
 
-  Program always_zero(graph, o);  // is recorded nevertheless, after more runs
+  Program always_zero(graph, o);  // is recorded as a CUDA graph, too, after more runs
   always_zero.set_input("w", g.in[1]);
   for (int i = 0; i < 20; ++i) {
     always_zero.set_input("x", zeros);
@@ -277,7 +277,7 @@ TEST_CASE("a library's weight gradient in 16 bits is widened to fp32", "[cuda]")
     const HostTensor rounded = g.exact.cast(type).cast(DType::f32);
     CHECK(worst(have, rounded) < 2 * (type == DType::f16 ? 4.9e-4 : 3.9e-3));
     const std::vector<double> v = have.to_doubles();
-    CHECK(have.cast(type).cast(DType::f32).to_doubles() == v);  // 16-bit numbers: it is the library's
+    CHECK(have.cast(type).cast(DType::f32).to_doubles() == v);  // 16-bit numbers, so the library's result
   }
 }
 
@@ -303,5 +303,5 @@ TEST_CASE("a weight gradient that overflows fp16 does not validate a library", "
   CHECK(g.runs == 1);
   const WeightGradient usual(DType::f16);
   g.run(node, {usual.x, usual.dy});
-  CHECK(g.runs == 3);  // once to compare, twice used
+  CHECK(g.runs == 3);  // once to compare, twice for results
 }

@@ -23,7 +23,7 @@ struct BlockSums {
   }
 };
 
-// Reads its neighbor's element with or without waiting for it.
+// Each thread reads its neighbor's element, with or without waiting for the neighbor.
 template <bool Waits>
 struct Neighbours {
   static constexpr bool cooperative = true;
@@ -107,7 +107,7 @@ TEST_CASE("launches are listed", "[cuda]") {
   for_each(*device, 100000, [](int64_t) {});
   REQUIRE(device->events().size() == 1);
   CHECK(device->events()[0].kind == Event::launch);
-  CHECK(device->events()[0].blocks == 64);  // 16 per multiprocessor, of which it has 4
+  CHECK(device->events()[0].blocks == 64);  // 16 blocks on each of the device's 4 multiprocessors
   CHECK(device->events()[0].threads == 256);
 }
 

@@ -131,7 +131,7 @@ struct BehindGuard {
     op = "FusedAttentionGrad";
   }
   OnDevice node() { return OnDevice(*device, op, in, attrs, DType::f32); }
-  // std::cerr is redirected only while the node runs, because Catch2 redirects it around assertions.
+  // Runs the node. std::cerr is redirected only meanwhile, because Catch2 redirects it around assertions.
   std::vector<HostTensor> run(OnDevice& n, const std::vector<HostTensor>& with) {
     std::streambuf* const before = std::cerr.rdbuf(warnings.rdbuf());
     std::vector<HostTensor> out = n.run(with);

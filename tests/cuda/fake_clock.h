@@ -17,7 +17,7 @@ class WithClock : public Library {
   std::string key() const override { return shared_key; }
   std::optional<bool> known_faster() const override { return memory; }
   void remember(bool faster) override { memory = faster; }
-  // Runs it three times, as a real clock repeats its measurement.
+  // Runs `work` three times, as a real clock repeats its measurement.
   double milliseconds(const Kernel& work) override {
     const int before = runs;
     for (int i = 0; i < 3; ++i) work();

@@ -17,7 +17,7 @@ static void name_plugin() {
   }
 }
 
-// Any other error is a failure, not a reason to skip.
+// Returns open(), or skips the test if there is no GPU. Other errors fail the test.
 template <class F>
 static decltype(auto) or_skip(const F& open) {
   name_plugin();

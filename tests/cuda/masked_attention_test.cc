@@ -13,7 +13,7 @@ TEST_CASE("gradients of attention whose rows see no key are those of its softmax
   for (const MaskedAttention& m : masked_attentions()) {
     const AttentionOperandSet o = operands_of(m);
     for (const DType t : {DType::f32, DType::bf16, DType::f16}) {
-      if (t == DType::f16 && m.size != 1) continue;  // exceeds its range
+      if (t == DType::f16 && m.size != 1) continue;  // scores exceed fp16's range
       INFO(m.name << (m.every_row ? ", every row" : "") << " in " << name_of(t));
       Graph g;
       std::vector<ValueId> ids;

@@ -22,7 +22,7 @@ class OnDevice {
   int64_t workspace() const { return workspace_; }
 
  private:
-  void* place(int64_t bytes);  // all bits set
+  void* place(int64_t bytes);  // returns memory in which all bits are set
 
   cuda::EmulatedDevice& d_;
   Graph graph_;
@@ -36,9 +36,9 @@ class OnDevice {
 // Computes the node on the CPU in fp64.
 std::vector<HostTensor> on_cpu(const char* op, const std::vector<HostTensor>& in, const Attrs& attrs);
 
-// Normally distributed values.
+// Returns normally distributed values.
 HostTensor draw(const Dims& dims, uint64_t seed, DType type = DType::f32);
-// The largest difference, relative to the largest element; infinite for NaN.
+// Returns the largest difference, relative to the largest element; infinite for NaN.
 double worst(const HostTensor& got, const HostTensor& want);
 
 }  // namespace amp::test

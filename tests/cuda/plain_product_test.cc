@@ -41,7 +41,8 @@ void require_same(Gemm g) {
   std::vector<float> x(static_cast<size_t>(g.batch * size_c)), y(x.size());
   convert(g.out, expected.data(), DType::f32, x.data(), g.batch * size_c);
   convert(g.out, got.data(), DType::f32, y.data(), g.batch * size_c);
-  // Both sum in the order of k. The emulated one scales and adds in fp64: the difference is one rounding of the result.
+  // Both products sum in the order of k. The emulated product scales and adds in fp64, so the results differ by one
+  // rounding.
   const float allowed = g.out == DType::f32 ? 1e-6F : g.out == DType::f16 ? 2e-3F : 2e-2F;
   for (size_t i = 0; i < x.size(); ++i) {
     INFO(i);

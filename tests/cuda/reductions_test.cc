@@ -203,10 +203,10 @@ TEST_CASE("long sums are split over the device, short ones are not", "[cuda]") {
   const auto sum = [&](Dims d, int64_t axis) {
     return launches("ReduceSum", {{{std::move(d)}}, {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}}});
   };
-  // 128 threads are 4 rows of 128 columns: 256 chunks of 16 rows, 6 blocks wide. The last block of each 256 joins them.
-  CHECK(sum({4096, 768}, 0) == std::vector<int64_t>{256});  // 256 * 6 tiles by the emulated device's 4 * 64 blocks
+  // A block of 128 threads sums tiles of 16 rows and 128 columns.
+  CHECK(sum({4096, 768}, 0) == std::vector<int64_t>{256});  // 256 * 6 tiles on the emulated device's 4 * 64 blocks
   CHECK(sum({64, 2048}, 0) == std::vector<int64_t>{16});
-  CHECK(sum({64, 768}, 0) == std::vector<int64_t>{24});  // kernels that keep whole rows: chunks of 16
+  CHECK(sum({64, 768}, 0) == std::vector<int64_t>{24});  // 4 * 6 tiles
   CHECK(sum({100, 768}, 1) == std::vector<int64_t>{25});
   CHECK(sum({100, 4096}, 1) == std::vector<int64_t>{100});
   const std::vector<int64_t> one_row = sum({1, 400000}, 1);

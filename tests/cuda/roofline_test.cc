@@ -46,7 +46,7 @@ double expected_flops(const BertConfig& c, int64_t batch, int64_t length) {
 }  // namespace
 
 TEST_CASE("a BERT-base step has as many launches, bytes and operations as it should", "[cuda][roofline]") {
-  StepRequest r;  // S128, B32, bf16
+  StepRequest r;  // 32 sequences of 128 tokens, in bf16
   const StepWork w = step_work(r);
   CHECK(w.parameters / 1000000 == 109);
   CHECK(flops(w) == Catch::Approx(expected_flops(r.model, r.batch, r.length)).epsilon(1e-3));
@@ -57,7 +57,7 @@ TEST_CASE("a BERT-base step has as many launches, bytes and operations as it sho
   CHECK(count(w, "FusedAttention") == 12);
   CHECK(count(w, "FusedAttentionGrad") == 12);
   CHECK(count(w, "AddNorm") + count(w, "LayerNorm") == 25);
-  // Other casts are part of the kernels that store or load. The weights of q, k and v are adjacent.
+  // All other casts are part of kernels. The weights of q, k and v are adjacent, so no Concat joins them.
   CHECK(count(w, "Cast") <= 2);  // the logits and the first tokens
   CHECK(count(w, "Concat") == 0);
   int64_t update_bytes = 0;

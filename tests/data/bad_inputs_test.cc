@@ -33,7 +33,7 @@ std::string times(int64_t n, const std::string& text) {
 
 const std::string kHuge(size_t{17} << 20, 'x');
 
-// Reads a file as a table, and the label column of a CSV.
+// Files that are read as tables. If the file is a CSV, its label column is read, too.
 const std::vector<Bad> kTables = {
     {"empty.csv", "", "E_DATA_EMPTY", "", "no "},
     {"header.csv", "text,label\n", "E_DATA_EMPTY", "", "no "},

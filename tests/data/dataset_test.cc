@@ -51,7 +51,7 @@ TEST_CASE("text batches are padded to a multiple of the longest, within max_seq_
   CHECK(b.valid_items == 2);
   CHECK(b.tokens == 10);
   CHECK(data->batch(Ints{2}).inputs.at("input_ids").dims() == Dims{1, 4});
-  CHECK(data->batch(Ints{3, 0}).inputs.at("input_ids").dims() == Dims{2, 10});  // not 12
+  CHECK(data->batch(Ints{3, 0}).inputs.at("input_ids").dims() == Dims{2, 10});  // max_seq_len, not 12
   CHECK(data->where(3) == "t.csv:5");
   CHECK(data->cut_samples() == 1);
   o.fixed_seq_len = 16;

@@ -27,7 +27,7 @@ void put(const std::string& path, const std::string& from) {
   fs::copy_file(golden_image(from), path);
 }
 
-// 12 pictures of two classes.
+// Writes 12 pictures of two classes as class folders.
 void make_folder(const TempDir& dir, const std::string& name = "train") {
   for (int i = 0; i < 6; ++i) {
     put(dir / (name + "/dog/" + std::to_string(i) + ".png"), "picture.png");

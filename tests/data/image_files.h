@@ -11,7 +11,7 @@ namespace amp::test {
 
 inline std::string golden_image(const std::string& name) { return test_data("data/images/" + name); }
 
-// Also creates the parent folders.
+// Writes a file and creates its parent folders.
 inline void write_in_folder(const std::string& path, const std::string& bytes) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << bytes;

@@ -93,7 +93,7 @@ TEST_CASE("the nearest aspect ratio is so by its logarithm", "[image_sizes]") {
   };
   const std::vector<ImageSize> five = {{16, 64}, {16, 32}, {24, 24}, {32, 16}, {64, 16}};
   CHECK(nearest(five, {100, 100}) == "24x24");
-  CHECK(nearest(five, {100, 141}) == "24x24");  // below the square root of 2
+  CHECK(nearest(five, {100, 141}) == "24x24");  // 141 / 100 is below the square root of 2
   CHECK(nearest(five, {100, 142}) == "16x32");
   CHECK(nearest(five, {141, 100}) == "24x24");
   CHECK(nearest(five, {142, 100}) == "32x16");

@@ -55,7 +55,8 @@ TEST_CASE("each prompt gets the previous answer of its batch, as in TRL", "[mark
   const int64_t pad = tokenizer().pad();
   const HostTensor& ids = b.inputs.at("input_ids");
   REQUIRE(ids.dims() == Dims{4, 5});
-  // The answers, rows 0 and 2, and KL_completion_ids = [last] + [all but last] after the same prompts.
+  // Rows 0 and 2 are answers. Rows 1 and 3 are TRL's KL_completion_ids, [last] + [all but last], after
+  // the same prompts.
   CHECK(row(ids, 0) == Ids{1, 2, 3, 4, 5});
   CHECK(row(ids, 1) == Ids{1, 2, 3, 9, pad});
   CHECK(row(ids, 2) == Ids{7, 8, 9, pad, pad});
@@ -66,7 +67,7 @@ TEST_CASE("each prompt gets the previous answer of its batch, as in TRL", "[mark
   CHECK(b.more_labels.at("desirable").to_ints() == Ids{1, 0});
   CHECK(b.rows == 2);
   CHECK(b.samples == Ids{0, 1});
-  // In another order, and with another row, other answers follow.
+  // With another order of the samples, and with another sample, the prompts get other answers.
   const HostTensor turned = data->batch(std::vector<int64_t>{2, 0, 1}).inputs.at("input_ids");
   CHECK(row(turned, 1) == Ids{10, 9, pad, pad, pad, pad});
   CHECK(row(turned, 3) == Ids{1, 2, 3, 11, 12, 13});

@@ -21,7 +21,7 @@ const Tokenizer& tokenizer() {
 const std::vector<InputSpec> kInputs = {{"input_ids", DType::i64, Dims{-1, -1}},
                                         {"attention_mask", DType::i64, Dims{-1, -1}}};
 
-// Random ids, some of them special, between [CLS] and [SEP].
+// Returns texts of random ids, some of them special, between [CLS] and [SEP].
 std::shared_ptr<const Dataset> texts(int64_t count) {
   std::vector<LabeledText> all;
   uint64_t state = 7;

@@ -17,7 +17,7 @@ using Layout = ImageInput::Layout;
 
 Floats floats(const HostTensor& t) { return {t.as<float>(), t.as<float>() + t.numel()}; }
 
-// (N, C, H, W) to (N, H, W, C).
+// Converts (N, C, H, W) to (N, H, W, C).
 HostTensor channels_last(const HostTensor& t) {
   const Dims d = t.dims();
   HostTensor out = HostTensor::empty(DType::f32, {d[0], d[2], d[3], d[1]});
@@ -130,7 +130,7 @@ TEST_CASE("what is mixed goes by seed, epoch and batch, and only training's batc
   CHECK(one.valid_items == 3);
   CHECK(floats(data->training_batch(samples, 1).inputs.at("x")) == pixels);
   CHECK(floats(data->training_batch(samples, 0).inputs.at("x")) != pixels);
-  CHECK(floats(data->training_batch(samples, 2).inputs.at("x"))[0] == 4);  // off
+  CHECK(floats(data->training_batch(samples, 2).inputs.at("x"))[0] == 4);  // epoch 2: off_epoch
   CHECK(data->training_batch(samples, 2).labels.to_ints() == std::vector<int64_t>{1, 1, 0});
   CHECK(floats(data->batch(samples).inputs.at("x"))[0] == 4);
 }

@@ -130,7 +130,7 @@ TEST_CASE("what is not SQuAD's JSON is refused") {
   CHECK(parse(with(R"([{"text": "", "answer_start": 0}, {"text": "x", "answer_start": 4}])")) == "none");
   CHECK(parse(with("[]")) == "E_DATA_LABEL");
   CHECK(parse(with(R"([{"text": "x"}])")) == "E_DATA_JSON");
-  // Time is linear in the file: every answer is at the end of a long passage.
+  // The time must be linear in the size of the file, even if every answer is at the end of a long passage.
   const std::string passage(500'000, 'b');
   std::string answers;
   for (int i = 0; i < 5000; ++i)

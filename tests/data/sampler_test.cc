@@ -22,7 +22,7 @@ std::vector<int32_t> lengths37() {
   return lengths;
 }
 
-// A sample is its index. The time to make a batch depends on it.
+// A data set whose samples are their indices. The time to make a batch depends on the indices.
 class Numbers final : public Dataset {
  public:
   int64_t size() const override { return 37; }
@@ -183,7 +183,8 @@ TEST_CASE("the queue is bounded and destruction does not wait for the rest") {
 }
 
 namespace {
-// Checks that the ranks' samples, joined, are those of a single rank. sampler: of (ranks, rank).
+// Checks that the ranks' samples, joined, are those of a single rank. sampler(ranks, rank) returns
+// the sampler of a rank.
 template <class F>
 void check_shared(int64_t ranks, const F& sampler, int steps, bool all_have_some) {
   Sampler whole = sampler(1, 0);
@@ -232,7 +233,7 @@ std::vector<std::vector<int64_t>> numbers_of(const std::string& file) {
   return out;
 }
 
-// 176 of class 0, 12 of class 1 and of class 2.
+// Returns weights for 176 labels of class 0, 12 of class 1 and 12 of class 2.
 std::shared_ptr<const std::vector<double>> rare_classes(std::vector<int64_t>& labels) {
   for (int64_t i = 0; i < 200; ++i) labels.push_back(i % 9 ? 0 : i % 2 + 1);
   return std::make_shared<const std::vector<double>>(class_weights(labels));

@@ -183,7 +183,7 @@ TEST_CASE("plain lines, and .txt with and without tabs") {
 TEST_CASE("columns by number have no header, unless it has such names") {
   TableOptions o;
   o.wanted = {"3", "1"};
-  CHECK(cells(tsv("gj04\t1\t\tOur friends\ngj04\t0\t*\tBooks sent\n", o)).size() == 2);  // the label 1 is no name
+  CHECK(cells(tsv("gj04\t1\t\tOur friends\ngj04\t0\t*\tBooks sent\n", o)).size() == 2);  // 1 is no column name
   CHECK(tsv("gj04\t1\t\tOur friends\n", o).columns() == std::vector<std::string>{"0", "1", "2", "3"});
   CHECK(tsv("0\t1\t2\t3\na\tb\tc\td\n", o).rows() == 1);
   o.wanted = {"3", "label"};
@@ -238,9 +238,9 @@ TEST_CASE("gzip is read, and what is no text refused") {
   const Table t = Table::read(f / "t.csv.gz");
   CHECK(t.rows() == 50000);
   CHECK(t.text(49999, 0) == "49999");
-  write(f / "t.csv", packed);  // whatever it is called
+  write(f / "t.csv", packed);  // compression is recognized by content, not by the file's name
   CHECK(Table::read(f / "t.csv").rows() == 50000);
-  write(f / "two.csv.gz", gzip("a\n1\n") + gzip("2\n") + std::string(512, '\0'));  // members, padded as on a tape
+  write(f / "two.csv.gz", gzip("a\n1\n") + gzip("2\n") + std::string(512, '\0'));  // two members, padded with zeros
   CHECK(cells(Table::read(f / "two.csv.gz")) == Rows{{"1"}, {"2"}});
   write(f / "cut.csv.gz", packed.substr(0, packed.size() / 2));
   expect_error("E_DATA_GZIP", "ends in the middle", [&] { Table::read(f / "cut.csv.gz"); });

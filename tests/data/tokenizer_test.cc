@@ -76,7 +76,7 @@ TEST_CASE("SentencePiece's models give its ids", "[tokenizer]") {
   }
   CHECK(lines > 130);
   CHECK(opened["spm_bpe"]->special().bos == 1);
-  CHECK(opened["spm_bpe"]->encode("a").ids.front() == 1);  // as Llama's
+  CHECK(opened["spm_bpe"]->encode("a").ids.front() == 1);  // begins with <s>, as Llama's
 }
 
 TEST_CASE("vocab.json with merges.txt is the tokenizer that tokenizer.json is", "[tokenizer]") {

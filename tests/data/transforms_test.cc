@@ -112,7 +112,8 @@ TEST_CASE("random crops lie everywhere, with the areas and ratios that were aske
     lefts.insert(static_cast<int>(part.numbers[0]));
     const ImageSample flipped = through("horizontal_flip | to_float", ramp, s);
     mirrored_count += flipped.numbers[0] == 99;
-    // 8 % to all of the area, by the ends of the ramps: the first and the last pixel are half a pixel inside the part
+    // The crop must have 8 % to 100 % of the area. Its sides follow from the values at the ends of the ramps; the
+    // first and the last pixel are half a pixel inside the crop.
     const ImageSample box = through("random_resized_crop 50 interpolation=nearest | to_float", ramp, s);
     const double width = (box.numbers[49] - box.numbers[0]) / 49 * 50;
     const double height = (box.numbers[2500 + 49 * 50] - box.numbers[2500]) / 49 * 50;
@@ -122,7 +123,7 @@ TEST_CASE("random crops lie everywhere, with the areas and ratios that were aske
   }
   CHECK(lefts.size() == 41);
   CHECK(*lefts.rbegin() == 40);
-  CHECK(mirrored_count > 150);  // 200 +- 10 (one deviation)
+  CHECK(mirrored_count > 150);  // expected: 200, with a standard deviation of 10
   CHECK(mirrored_count < 250);
 }
 

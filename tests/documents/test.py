@@ -19,7 +19,7 @@ import language  # noqa: E402
 
 COMMAND = ["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.md"]
 NAMES = subprocess.run(COMMAND, check=True, capture_output=True, text=True).stdout.split("\n")
-# docs/unprepared.md contains unprepared_notes.md.
+# docs/unprepared.md contains the text of unprepared_notes.md, which is therefore not checked by itself.
 OTHERS = ("bench/unprepared_notes.md",)
 PAGES = sorted(ROOT / name for name in NAMES if name and not name.startswith(OTHERS) and (ROOT / name).exists())
 
@@ -103,7 +103,7 @@ def banned_phrases(page):
 
 def unknown_ids(page):
     known = set(re.findall(r"^E_\w+", (ROOT / "base/errors.txt").read_text(), re.M))
-    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)  # examples of code invent some
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)  # examples of code may contain invented ids
     for name in sorted(set(re.findall(r"\bE_[A-Z0-9_]+\b", text)) - known):
         yield f"no error has the id {name}"
 

@@ -59,7 +59,7 @@ class DryConvolution final : public LibraryConvolution {
   std::function<void()> note_;
 };
 
-// Kernels' names are mangled types: "...ForEachINS0_12_GLOBAL__N_110ClearTermsE" -> "ClearTerms".
+// Shortens a kernel's name, a mangled type: "...ForEachINS0_12_GLOBAL__N_110ClearTermsE" becomes "ClearTerms".
 std::string short_name(const std::string& mangled) {
   std::string last;
   for (size_t i = 0; i < mangled.size();) {

@@ -92,7 +92,7 @@ def exits():
 
 
 class Sources:
-    """Returns the ids in the sources, with their locations and the exit codes of the calls. `words`: all literals, as
+    """The ids in the sources, with their locations and the exit codes of the calls. `words`: all literals, as
     printed."""
 
     def __init__(self):

@@ -17,7 +17,7 @@ namespace amp::fuzz {
 
 inline std::string_view text(const uint8_t* data, size_t size) { return {reinterpret_cast<const char*>(data), size}; }
 
-// The bytes as a reader gets them from read_file().
+// Returns the bytes in the form in which read_file() gives them to a reader.
 inline FileBytes as_file_bytes(std::string_view bytes) {
   FileBytes out{std::shared_ptr<uint8_t>(new uint8_t[bytes.size()], std::default_delete<uint8_t[]>()),
                 static_cast<int64_t>(bytes.size())};

@@ -45,7 +45,7 @@ int node(SourceGraph& g, const char* op, const char* output, int a, int b) {
   return n.outputs[0];
 }
 
-// y = x w + b
+// Returns the model y = x w + b.
 SourceGraph linear_layer() {
   SourceGraph g;
   SourceValue x;

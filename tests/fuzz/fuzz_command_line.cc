@@ -1,5 +1,5 @@
-// Command lines with their environment: one word per line, and lines that begin with ONNX_AMP_ are variables. An
-// accepted command line is recorded as a configuration, which must be accepted in turn.
+// Fuzzes command lines with their environment: one word per line, and lines that begin with ONNX_AMP_ are
+// variables. An accepted command line is recorded as a configuration, which must be accepted in turn.
 #include "base/text.h"
 #include "fuzz/fuzz.h"
 #include "tools/cli/config.h"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace amp;
 
-// --config and --compat read files. Paths of the input would make an execution depend on this machine.
+// True for flags that read files, such as --config. They are not executed, because files depend on this machine.
 bool reads_files(const std::string& word) {
   const std::string name = cli::snake_case(word);
   return name.find("config") != name.npos || name.find("compat") != name.npos || name.find("args") != name.npos;

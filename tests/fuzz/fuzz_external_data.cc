@@ -1,6 +1,6 @@
-// Tensors outside the .onnx file. The input is a model. Its tensors may name any location; the model's folder holds a
-// data file, a subfolder with another, links that stay inside and links that leave it, and a pipe. Files outside
-// the folder must not be read: they have a mark that no tensor may contain.
+// Fuzzes tensors outside the .onnx file. The input is a model. Its tensors may name any location; the model's folder
+// holds a data file, a subfolder with another, links that stay inside and links that leave it, and a pipe. Files
+// outside the folder must not be read: they have a mark that no tensor may contain.
 #include <sys/stat.h>
 #include <unistd.h>
 

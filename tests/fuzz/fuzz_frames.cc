@@ -1,7 +1,7 @@
-// Bytes that another program may send to a port of this program, or to a rank that connects to the wrong port: frames
-// of the handshake, and the lines of JSON that ranks exchange as heartbeats. The first byte selects how the bytes
-// arrive: at once, or in two parts with a reader between. The sender does not have the key, so none of its frames may
-// be accepted as a proof.
+// Fuzzes bytes that another program may send to a port of this program, or to a rank that connects to the wrong port:
+// frames of the handshake, and the lines of JSON that ranks exchange as heartbeats. The first byte selects how the
+// bytes arrive: at once, or in two parts with a reader between. The sender does not have the key, so none of its
+// frames may be accepted as a proof.
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Image files of every kind, as images and as masks, and files that contain many images. The last byte selects the
-// reader.
+// Fuzzes readers of image files of every kind, as images and as masks, and files that contain many images. The
+// last byte selects the reader.
 #include "data/images/decoder.h"
 #include "data/images/packed.h"
 #include "fuzz/fuzz.h"

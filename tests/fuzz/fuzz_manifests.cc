@@ -1,4 +1,4 @@
-// A checkpoint's manifest with arbitrary contents. The input is placed before the checksum, and the checksum is made
+// Fuzzes the reader of a checkpoint's manifest. The input is placed before the checksum, and the checksum is made
 // valid so that it does not stop the fuzzer.
 #include "base/checksum.h"
 #include "fuzz/fuzz.h"

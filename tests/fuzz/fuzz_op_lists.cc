@@ -1,4 +1,4 @@
-// Op lists and written precision plans.
+// Fuzzes the reader of op lists and of written precision plans.
 #include "fuzz/fuzz.h"
 #include "precision/op_list.h"
 

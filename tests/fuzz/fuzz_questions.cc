@@ -1,4 +1,4 @@
-// Files of labeled texts that are not tables: SQuAD's JSON if the input begins with '{' or '[', else CoNLL.
+// Fuzzes readers of labeled texts that are not tables: SQuAD's JSON if the input begins with '{' or '[', else CoNLL.
 #include "data/questions.h"
 #include "data/tagged_text.h"
 #include "fuzz/fuzz.h"

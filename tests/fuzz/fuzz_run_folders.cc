@@ -1,7 +1,7 @@
-// The folder of a run with arbitrary files, as earlier processes, copies or attackers may leave it: records, logs,
-// checkpoints, interrupted moves. The input's sections are its files; a manifest gets its checksum here, so that it
-// does not stop the fuzzer. All functions that read such a folder run, last the one that completes an interrupted run.
-// Nothing outside of the folder may change.
+// Fuzzes the folder of a run, as earlier processes, copies or attackers may leave it: records, logs, checkpoints,
+// interrupted moves. The input's sections are its files; a manifest gets its checksum here, so that it does not stop
+// the fuzzer. All functions that read such a folder run, last the one that completes an interrupted run. Nothing
+// outside of the folder may change.
 #include <algorithm>
 #include <array>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// .safetensors, .npy and .npz files, distinguished by their first bytes.
+// Fuzzes readers of .safetensors, .npy and .npz files, distinguished by their first bytes.
 #include "base/npz.h"
 #include "base/safetensors.h"
 #include "fuzz/fuzz.h"

@@ -1,6 +1,6 @@
-// Tokenizer files, distinguished by their first bytes: tokenizer.json; vocab.json and merges.txt separated by a line
-// "---"; SentencePiece models; vocab.txt. A readable tokenizer then encodes a text with many scripts and the input's
-// end.
+// Fuzzes readers of tokenizer files, distinguished by their first bytes: tokenizer.json; vocab.json and merges.txt
+// separated by a line "---"; SentencePiece models; vocab.txt. A readable tokenizer then encodes a text with many
+// scripts and the input's end.
 #include "base/utf8.h"
 #include "data/tokenizer.h"
 #include "fuzz/fuzz.h"

@@ -91,7 +91,7 @@ def external_data():
 
 
 def adapter(parameters, version=1, base=1):
-    """A .onnx_adapter file (importer/adapter/onnx_adapter.h). parameters: (name, dims, ONNX type, bytes)."""
+    """Returns a .onnx_adapter file (importer/adapter/onnx_adapter.h). parameters: (name, dims, ONNX type, bytes)."""
     out = bytearray(struct.pack("<I4s", 20, b"TORT") + struct.pack("<HHHHHH", 12, 20, 4, 8, 12, 16))
     out += struct.pack("<iiiiI", 12, version, 1, base, 4) + struct.pack("<I", len(parameters)) + bytes(4 * len(parameters))
     vtable = len(out)

@@ -26,7 +26,7 @@ class MemoryFolder {
   std::map<std::string, int> open_;  // descriptors of the files that were put
 };
 
-// A folder that is shared by all executions of a target.
+// Returns a folder that is shared by all executions of a target.
 MemoryFolder& memory_folder();
 
 }  // namespace amp::fuzz

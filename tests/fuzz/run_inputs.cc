@@ -153,17 +153,17 @@ class Mutator {
       case 2:
         s.erase(at, length);
         break;
-      case 3:  // a part of an input
+      case 3:  // inserts a part of another input
         s.insert(at, other, below(other.size() + 1), length);
         break;
-      case 4:  // a part of itself, again
+      case 4:  // repeats a part of the input
         s.insert(at, s.substr(below(s.size() + 1), length));
         break;
-      case 5:  // a number, as text or as bytes
+      case 5:  // inserts a number, as text or as bytes
         s.insert(at,
                  below(2) == 0 ? std::to_string(number()) : std::string(bytes_of(number()).substr(0, 1 + below(8))));
         break;
-      default:  // the end of another input
+      default:  // replaces the end by that of another input
         s.resize(at);
         s += other.substr(below(other.size() + 1));
     }

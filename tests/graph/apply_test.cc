@@ -88,7 +88,7 @@ TEST_CASE("moves follow their input") {
         "t1 float16[2,4] = Transpose(t0)\n"
         "t2 float16[2,4] = Neg(t1)\n"
         "output d = t2\n");
-  // Mixed inputs widen.
+  // If inputs have different types, those in 16 bits are widened to fp32.
   CHECK(applied("input x 2\na = Exp(x) @0\nb = Neg(x) @1\nc = Concat(a, b) {axis=0}\nd = Abs(c)\noutput d",
                 {kHalf, kFull}) ==
         "t0 float16[2] = Cast(x)\n"
@@ -151,7 +151,7 @@ TEST_CASE("where the largest element lies is found again when it was stored in 1
   ad.seed(y, b.expand(b.scalar(1, back.value(y).dtype), back.value(y).dims));
   ad.run();
   back.param_grads = {{0, ad.grad(x)}};
-  // Returns 0.1, 0.2, ... These numbers are not exact in fp16.
+  // Numbers such as 0.1 are not exact in fp16, so the stored maxima and minima differ from the elements.
   const HostTensor v = HostTensor::of<float>({2, 5}, {0.1f, 0.7f, 0.2f, 0.3f, 0.4f, 0.9f, 0.6f, 0.8f, 1.1f, 1.3f});
   CHECK(interpret(back, {}, {v}).param_grads.at(0).to_doubles() == std::vector<double>{1, -1, 0, 0, 0, 0, 1, 0, 0, -1});
 }
@@ -161,13 +161,13 @@ TEST_CASE("a training graph in mixed precision: fp32 gradients near those of fp3
     DYNAMIC_SECTION(net.name) {
       const Graph plain = training_graph(net.text);
       for (const DType low : {DType::f16, DType::bf16}) {
-        // Returns a plan in which every MatMul, Conv and Add computes in 16 bits.
+        // In the plan, every MatMul, Conv and Add computes in 16 bits.
         CoreText t(net.text);
         Graph tagged = prune(t.graph);
         std::vector<DType> compute;
         Graph numbered;
         {
-          // Copies a graph; each node gets its number as source node.
+          // Copies the graph, and gives each node its number as the source node.
           std::map<int32_t, ValueId> map;
           Builder b(numbered, cpu_evaluator());
           const auto leaf = [&](ValueId v) {
@@ -220,7 +220,7 @@ TEST_CASE("a training graph in mixed precision: fp32 gradients near those of fp3
             worst = std::max(worst, std::abs(x[i] - y[i]));
           }
           INFO(name_of(low) << " gradient " << slot << ", of largest element " << most);
-          CHECK(worst <= tolerance * most + tolerance / 100);  // bias before BatchNormTrain: only rounding
+          CHECK(worst <= tolerance * most + tolerance / 100);  // bias before BatchNormTrain: a rounding error
         }
       }
     }

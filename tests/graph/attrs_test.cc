@@ -54,6 +54,6 @@ TEST_CASE("keys differ when attributes differ") {
   CHECK(key({{"a", 0.1}}) != key({{"a", 0.1 + 1e-16}}));
   CHECK(key({{"a", std::vector<int64_t>{1, 2}}}) != key({{"a", std::vector<int64_t>{12}}}));
   CHECK(key({{"t", t}}) == key({{"t", same}}));
-  CHECK(key({{"t", t}}) != key({{"t", other}}));  // tensors count by identity
+  CHECK(key({{"t", t}}) != key({{"t", other}}));  // tensors are compared by identity, not by contents
   CHECK(key({}).empty());
 }

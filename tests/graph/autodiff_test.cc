@@ -45,7 +45,7 @@ TEST_CASE("what does not reach the loss has no gradient, and costs nothing") {
   const auto g = differentiate(t, "z", {"w", "other", "masked"});
   CHECK(g[0]);
   CHECK_FALSE(g[1]);
-  CHECK_FALSE(g[2]);  // only through a comparison
+  CHECK_FALSE(g[2]);  // z depends on `masked` only through a comparison
   for (int32_t n = before; n < t.graph.n_nodes(); ++n)
     CHECK(t.graph.node(NodeId{n}).origin.role == std::string("gradient of"));
 }

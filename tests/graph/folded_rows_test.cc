@@ -13,7 +13,7 @@ using amp::test::SourceNet;
 
 namespace {
 
-// `copies` copies of a random tensor along the axis.
+// Returns `copies` copies of a random tensor along the axis.
 HostTensor copies(Dims one, int axis, int64_t copies) {
   std::vector<float> v;
   for (int64_t i = 0; i < numel(one); ++i) v.push_back(0.3f * static_cast<float>(i * i) - 1.1f);

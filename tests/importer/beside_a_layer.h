@@ -44,7 +44,7 @@ inline void with_dots(onnx::GraphProto& g) {
   }
 }
 
-// x [N,8] through a learned layer `fc`, then the nodes of the case.
+// Returns a model that passes x [N,8] through a learned layer `fc` and then through `nodes`.
 inline onnx::ModelProto beside_a_layer(const std::string& tensors, const std::string& nodes,
                                        const std::string& inputs = "", const std::string& producer = "pytorch") {
   const std::string text =

@@ -193,7 +193,7 @@ TEST_CASE("mixed export: shared weights, outputs that others read, casts made on
       k = Add (e, low)  g = Mul (k, w)  d = MatMul (g, c) })");
   const auto p = mixed(f, m, {"a", "b", "c", "d"});
   CHECK(type_of(p, "w") == onnx::TensorProto::FLOAT);    // an fp32 node reads it too
-  CHECK(type_of(p, "v") == onnx::TensorProto::FLOAT16);  // the Identity follows its reader
+  CHECK(type_of(p, "v") == onnx::TensorProto::FLOAT16);  // the Identity has the type of the node that reads it
   CHECK(type_of(p, "low") == onnx::TensorProto::FLOAT);
   const std::string text = text_of(p);
   INFO(text);

@@ -96,7 +96,7 @@ TEST_CASE("notes of BatchNormalization in training form say what an export does"
   CHECK(node_of(exported(f, training), "BatchNormalization").output_size() == 1);
   const Imported plain = import_text(f, front + "y = BatchNormalization (h, s, b, m, v) }");
   CHECK_FALSE(noted(plain.notes, "BatchNormalization"));
-  // track_running_stats=False, as PyTorch's exporters write it, and as single operators.
+  // A norm with track_running_stats=False has two forms: that of PyTorch's exporters, and single operators.
   const Imported computed = import_text(f, front + R"(
     mean = ReduceMean <axes = [0], keepdims = 0> (h)  d = Sub (h, mean)  q = Mul (d, d)
     var = ReduceMean <axes = [0], keepdims = 0> (q)  y = BatchNormalization (h, s, b, mean, var) })");

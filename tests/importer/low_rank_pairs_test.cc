@@ -17,8 +17,8 @@ std::string numbers(int n, int shift) {
   return join(all, ",");
 }
 
-// A file with x [N,8], W [8,6], two factors A [8,2] and B [2,6], and the scalar s.
-// Names get a dot, as in PyTorch; the text form does not allow one.
+// Returns a file with x [N,8], W [8,6], two factors A [8,2] and B [2,6], and the scalar s. Names
+// get a dot, as in PyTorch; the text form does not allow one.
 onnx::ModelProto model(const std::string& nodes) {
   onnx::ModelProto m =
       parse(cat(R"(<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch"> g

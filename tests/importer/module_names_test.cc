@@ -13,7 +13,7 @@ namespace {
 
 using Maps = std::vector<NamedMap>;
 
-// "map:from:first:size" of each placement
+// Returns "map:from:first:size" for each placement.
 std::vector<std::string> placed(const std::vector<ModuleShape>& modules, const Maps& maps) {
   std::vector<std::string> out;
   for (const Placement& p : place_modules(modules, maps))
@@ -42,7 +42,7 @@ Maps builders_layers() {
 TEST_CASE("modules of PyTorch are placed in the builder's maps") {
   const Maps maps = builders_layers();
   CHECK(placed({{"model.layers.1.self_attn.o_proj", 64, 64}}, maps) == Lines{"0>5:0:0:64"});
-  CHECK(placed({{"model.layers.0.self_attn.dense", 64, 64}}, maps) == Lines{"0>1:0:0:64"});  // Phi
+  CHECK(placed({{"model.layers.0.self_attn.dense", 64, 64}}, maps) == Lines{"0>1:0:0:64"});  // as in Phi
   CHECK(placed({{"model.layers.0.self_attn.k_proj", 64, 32}, {"model.layers.1.self_attn.v_proj", 64, 32}}, maps) ==
         Lines{"0>0:0:64:32 k", "1>4:0:96:32 v"});
   // a packed module whose parts are separate maps

@@ -44,7 +44,7 @@ TEST_CASE("the trainable tensors of every zoo model are the ones PyTorch trained
       for (const auto& name : group["onnx"]) want.insert(name.get<std::string>());
     }
     ImportOptions options;
-    // These reference values were computed with the merged tensors.
+    // Some reference values were computed with the merged tensors.
     options.split_merged = ref.value("notes", "").find("merged") == std::string::npos;
     for (const auto& name : ref["frozen_onnx"]) {
       options.freeze.push_back(name.get<std::string>());

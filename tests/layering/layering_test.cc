@@ -70,7 +70,7 @@ const std::vector<Folder>& folders() {
   return table;
 }
 
-// The part of `path` below parent/ that names a folder: "data" for run/data/x.h; empty for run/host.h.
+// Returns the part of `path` below parent/ that names a folder: "data" for run/data/x.h; empty for run/host.h.
 std::string folder_in(const std::string& parent, const std::string& path) {
   if (path.rfind(parent + "/", 0) != 0) return {};
   const std::string rest = path.substr(parent.size() + 1);
@@ -241,8 +241,9 @@ TEST_CASE("no header includes itself around a circle") {
   }
 }
 
-// The linker merges two types of one name in one program. CUDA's headers have separate namespaces and device code. One
-// program has the code of one architecture, so x86's folders stand for the others.
+// The linker merges two types with the same name in one program. CUDA's headers are not checked, because their code is
+// in separate namespaces or runs on the device. ARM's folder is not checked, because a program has the code of one
+// architecture only.
 TEST_CASE("no name is that of two types") {
   static const std::regex type(R"re(^(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :[^;]*)? *\{)re");
   std::map<std::string, std::string> first;

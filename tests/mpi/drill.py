@@ -101,7 +101,7 @@ longest = {}  # seconds until the others had ended
 trial = 0
 while trial < args.trials:
     name, kind, rank = f"run{trial}", kinds[trial % len(kinds)], random.randrange(args.ranks)
-    moment = random.uniform(0.1, min(length, args.until)) if kind[:4] != "init" else 0.5  # MPI starts about then
+    moment = random.uniform(0.1, min(length, args.until)) if kind[:4] != "init" else 0.5  # about when MPI starts
     # If a rank is lost, some launchers end all others; srun does not.
     leaves = trial % 2 == 1
     fault = {"FAULT_KIND": kind, "FAULT_RANK": rank, "FAULT_MS": int(moment * 1000)}
@@ -132,7 +132,7 @@ while trial < args.trials:
         clear(name)  # the fault came after the end of the run, so the trial is repeated
         length *= 0.9
         continue
-    by_mpi = "MPI_Init_thread" in err  # MPI's initialization ended them
+    by_mpi = "MPI_Init_thread" in err  # MPI's initialization ended the ranks
     absent = "did not connect within" in err  # a rank that ended before it connected looks like one that hangs
     in_start = absent or "had started" in err or by_mpi
     if took > HEARTBEAT * ("stop" in kind or absent) + args.patience:

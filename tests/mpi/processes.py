@@ -40,7 +40,7 @@ def children_of(parent):
         try:
             with open(f"/proc/{entry}/stat") as file:
                 fields = file.read().rpartition(")")[2].split()  # the name may contain spaces
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
         if int(fields[1]) == parent:
             found.append(int(entry))
@@ -54,7 +54,7 @@ def processes_with(text):
         try:
             with open(f"/proc/{entry}/cmdline", "rb") as file:
                 command = file.read().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
         if text in command:
             found.append(int(entry))

@@ -23,8 +23,8 @@ class Mutation:
     programs: list
     old: str
     new: str
-    equivalent: str = ""  # the reason
-    list: str = ""        # its name
+    equivalent: str = ""  # why no test can notice the mutation
+    list: str = ""        # name of the list
     line: int = 0         # in the file, from 1
     stale: str = ""       # the reason why the entry does not fit the file
 

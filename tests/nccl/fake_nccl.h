@@ -8,7 +8,7 @@ extern "C" {
 const char* fake_nccl_calls();
 // Resets all state. Requires that no rank is in a collective.
 void fake_nccl_reset();
-// Makes the at-th call (from 0) of that function from now on return the code, on any rank.
+// Makes the at-th call (from 0) of `function` from now on return the code, on any rank.
 void fake_nccl_fail(const char* function, int at, int code);
 // Sets the result of ncclCommGetAsyncError for every communicator from now on.
 void fake_nccl_break(int code);

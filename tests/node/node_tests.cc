@@ -21,20 +21,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// These operators draw random bits, so no implementation can match the numbers.
+// True for tests of operators that draw random bits, so that no implementation can match the numbers.
 bool is_random(const std::string& name) {
   return name.rfind("test_training_dropout", 0) == 0 || name.rfind("test_bernoulli", 0) == 0;
 }
 
-// In these tests the suite differs from onnxruntime, PyTorch and this program. For align_corners, the suite uses the
-// input's length times a fractional scale; the others use the length of the output (docs/operators.md).
+// True for tests in which the suite differs from onnxruntime, PyTorch and this program. For align_corners, the suite
+// uses the input's length times a fractional scale; the others use the length of the output (docs/operators.md).
 bool contradicts_engines(const std::string& name) {
   return name == "test_resize_downsample_scales_linear_align_corners" ||
          name == "test_resize_downsample_scales_cubic_align_corners";
 }
 
-// The suite's tolerance. It is larger where the expected zeros are rounding errors of an fp32 FFT of values up to 100
-// (2e-7).
+// Returns the suite's tolerance, which is larger where the expected zeros are rounding errors of an fp32 FFT of
+// values up to 100 (2e-7).
 double absolute_tolerance(const std::string& name) { return name.rfind("test_dft_inverse", 0) == 0 ? 1e-6 : 1e-7; }
 
 std::vector<HostTensor> read_tensors(const fs::path& folder, const std::string& stem) {
@@ -57,7 +57,7 @@ void require_tensors(const std::string& path) {
   }
 }
 
-// A session binds the inference form. The training form of BatchNormalization is bound here.
+// Runs the training form of BatchNormalization. A session would bind the inference form.
 std::vector<HostTensor> run_training_form(const std::string& path, const std::vector<HostTensor>& inputs) {
   const Imported model = import_model(path);
   Graph graph;

@@ -80,7 +80,7 @@ std::set<int> in_the_way(Graph graph) {
   return out;
 }
 
-// The bound graph with the outputs that in_the_way() differentiates.
+// Returns the bound graph with the outputs that in_the_way() differentiates.
 Graph with_outputs(Graph graph, const SourceGraph& g, const Bound& bound) {
   graph.outputs.clear();
   for (const int v : g.outputs) {
@@ -155,7 +155,7 @@ void look_at_node_tests(const fs::path& root, Table& table) {
   }
 }
 
-// Operators without an example elsewhere: a node with floating inputs of these dims.
+// Examines operators without an example elsewhere, each by a node with floating inputs of these dims.
 void look_at_others(Table& table) {
   struct Other {
     const char *domain, *op;
@@ -264,7 +264,7 @@ std::string class_of(const OpList& list, const std::string& domain, const std::s
   return e ? std::string(name_of(e->cls)) : "infer (unlisted)";
 }
 
-// Differences found by bench/engine_operators.py.
+// The differences were found by bench/engine_operators.py.
 const char* const kDifferences = R"(
 ## Differences between engines and onnx.reference
 
@@ -300,7 +300,7 @@ In two cases this program follows PyTorch instead:
   mul are exact at zeros.
 )";
 
-// The text before the rows. ort: operators with gradients in ONNX Runtime training; missing: those without one here.
+// Returns the text before the rows. ort: operators with gradients in ONNX Runtime; missing: those without one here.
 std::string opening(size_t operators, size_t with_gradient, size_t with_second, size_t ort,
                     const std::vector<std::string>& missing) {
   std::string out = "# Operators\n\n";

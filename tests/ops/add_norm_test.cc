@@ -10,7 +10,7 @@ using namespace amp::test;
 
 namespace {
 
-// Two transformer blocks with the norm after the sum (post-norm) or before the branch (pre-norm).
+// Returns two transformer blocks with the norm after the sum (post-norm) or before the branch (pre-norm).
 std::string block(bool norm_first, const std::string& dropout, const std::string& bias) {
   std::string t = R"(
     input x 4 6 16

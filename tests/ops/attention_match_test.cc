@@ -92,7 +92,7 @@ TEST_CASE("what only looks like attention is left alone", "[attention]") {
     CHECK(formed(text).find("FusedAttention") == std::string::npos);
     same_numbers(text, 1e-9);
   };
-  // A trained mask, scores with other readers, probabilities as output, a scaled mask.
+  // Kept unfused: a trained mask, scores with other readers, probabilities as output, a scaled mask.
   unchanged(kHeads + "param bias 1 3 5 6\ns = MatMul(q, kt)\ns = Add(s, bias)\np = Softmax(s)" + kTail);
   unchanged(kHeads + "s = MatMul(q, kt)\np = Softmax(s)\nr = Exp(s)\np = Mul(p, r)" + kTail);
   unchanged(kHeads +

@@ -73,7 +73,7 @@ const std::vector<Axis>& axes() {
 
 HostTensor ints(const std::vector<int64_t>& v) { return HostTensor::of<int64_t>({static_cast<int64_t>(v.size())}, v); }
 
-// Splits a node's axes off into `at`. Empty tensors are skipped.
+// Returns a node whose axis is at[0], or whose axes are `at`, for a first input with the dims d.
 OneNode node(const Axis& a, Dims d, const std::vector<size_t>& at) {
   OneNode n;
   n.op = a.op;
@@ -110,7 +110,7 @@ OneNode node(const Axis& a, Dims d, const std::vector<size_t>& at) {
   if (n.op == "Concat") n.inputs.push_back(random_tensor(d, 6));
   if (n.op == "Split") n.inputs.push_back(ints({1, d[axis] - 1}));
   if (n.op == "LayerNormalization" || n.op == "RMSNormalization") {
-    n.attrs.set("epsilon", 0.1);  // less is too steep for differences over one or two elements
+    n.attrs.set("epsilon", 0.1);  // a smaller one is too steep for differences over few elements
     n.inputs.push_back(random_tensor(Dims(d.begin() + static_cast<int64_t>(axis), d.end()), 9));
   }
   if (n.op == "Gather") n.inputs.push_back(ints({0, -1}));

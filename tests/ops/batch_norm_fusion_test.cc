@@ -11,7 +11,8 @@ using namespace amp::test;
 
 namespace {
 
-// norm: the normalization of x (3, 5, places) with scale g and bias h; activation: the node after it.
+// Returns a network. norm: the normalization of x (3, 5, places) with scale g and bias h; activation:
+// the node after it.
 std::string net(const std::string& dims, const std::string& norm, const std::string& activation) {
   return "input x " + dims + "\nparam r " + dims +
          "\nparam g 5\nparam h 5\nparam m 5\nparam w 5\nx = Add(x, r)\nv = Mul(w, w)\n" + norm + "\nz = " + activation +

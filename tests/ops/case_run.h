@@ -22,9 +22,9 @@ class CaseRun {
   // surrogate: runs instead of the operator.
   CaseRun(const std::string& op, const OpCase& c, DType type, bool gradient, Surrogate surrogate = nullptr);
 
-  // in and dy (by position in OpCase::seeded) are converted to the graph's types.
+  // Runs the case. in and dy (by position in OpCase::seeded) are converted to the graph's types.
   CaseResult operator()(const std::vector<HostTensor>& in, const std::vector<HostTensor>& dy = {}) const;
-  // Upstream gradients for the seeded outputs, in fp64 but exactly representable in the outputs' types.
+  // Returns upstream gradients for the seeded outputs, in fp64 but exactly representable in the outputs' types.
   std::vector<HostTensor> random_upstream(uint64_t seed) const;
   int32_t nodes() const { return graph_.n_nodes(); }
   int32_t forward_nodes() const { return forward_nodes_; }  // number of nodes before the backward pass
@@ -40,7 +40,7 @@ class CaseRun {
   std::vector<ValueId> outputs_;
 };
 
-// The inputs of a case: floating ones in fp64, others in int64, uint8 or bool.
+// Returns the inputs of a case: floating ones in fp64, others in int64, uint8 or bool.
 std::vector<HostTensor> draw_inputs(const OpCase& c, uint64_t seed);
 // Rounds floating elements to `to` and converts them back to fp64.
 std::vector<HostTensor> rounded(const std::vector<HostTensor>& in, DType to);

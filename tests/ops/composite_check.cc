@@ -16,7 +16,7 @@ std::string formed(const std::string& text, const std::vector<DType>& compute) {
 
 namespace {
 
-// Runs everything in fp64, with the gradient of sum(output 0 * seed).
+// Returns the graph in fp64, with the gradients of sum(output 0 * seed).
 Graph differentiated(Graph g) {
   for (int32_t i = 0; i < g.n_values(); ++i) {
     const Value& v = g.value(ValueId{i});

@@ -99,15 +99,15 @@ TEST_CASE("what only looks like a composite is left alone") {
     CHECK(formed(text) == ops_of(prune(CoreText(text).graph)));
     same_numbers(text, 1e-12);
   };
-  // A batch of products, or a transposed batch, for which the kernel has no bias.
+  // Kept: a batch of products, or a transposed batch, for which the kernel has no bias.
   unchanged("param x 2 3 4\nparam z 2 4 5\nparam b 5\ny = MatMul(x, z)\ny = Add(y, b)\noutput y");
   unchanged("param x 2 4 3\nparam z 4 5\nparam b 5\ny = MatMul(x, z) {transA=1}\ny = Add(y, b)\noutput y");
-  // A bias along another axis, or one that makes the result larger.
+  // Kept: a bias along another axis, or one that makes the result larger.
   unchanged("param x 3 4\nparam W 4 5\nparam b 3 1\ny = MatMul(x, W)\ny = Add(y, b)\noutput y");
   unchanged("param x 3 4\nparam W 4 5\nparam b 2 1 5\ny = MatMul(x, W)\ny = Add(y, b)\noutput y");
-  // Intermediate results with other readers.
+  // Kept: intermediate results with other readers.
   unchanged("param x 3 4\nparam W 4 5\nparam b 5\nm = MatMul(x, W)\ny = Add(m, b)\nz = Mul(y, m)\noutput z");
-  // Not fused: a constant other than GELU's, a constant other than 1/n, another x.
+  // Kept: a constant other than GELU's, a constant other than 1/n, another x.
   unchanged(
       "param x 3 8\nconst half = 0.5\nconst one = 1\nconst root = 1.5\nt = Div(x, root)\ne = Erf(t)\ng = Add(e, "
       "one)\ny = Mul(x, g)\ny = Mul(y, half)\noutput y");

@@ -24,7 +24,7 @@ HostTensor numbers(Dims dims, uint32_t seed) {
   return t;
 }
 
-// A weight (kRows, kColumns) of 4 bits in blocks of 32.
+// Adds a weight (kRows, kColumns) of 4 bits in blocks of 32.
 ValueId weight(Builder& b) {
   QuantizedMatrix m;
   m.rows = kRows, m.columns = kColumns, m.row_bits = kColumns * 4;
@@ -34,7 +34,8 @@ ValueId weight(Builder& b) {
   return dequantized_matrix(b, m, b.constant(data), b.constant(numbers({kRows, 2}, 3)), {});
 }
 
-// loss = sum(x P W^T), P (kColumns, kColumns) trains, and rows of W. other: an operator that needs the dense W.
+// Returns the graph of y = x P W^T with the gradient of P (kColumns, kColumns), and of a lookup of rows of W.
+// other: adds an operator that needs the dense W.
 Graph training_graph(bool other, DType type) {
   Graph g;
   Builder b(g, cpu_evaluator());

@@ -13,7 +13,7 @@ using namespace amp;
 
 namespace {
 
-// A micro-batch of `rows` samples, after `before` samples of the same accumulation step.
+// Returns Dropout of ones for a micro-batch of `rows` samples, after `before` samples of the same accumulation step.
 std::vector<float> dropped(const Dims& dims, int64_t before, int64_t rows, int64_t step = 5, int64_t site = 3) {
   const RunState state{7, step, before};
   HostTensor x = HostTensor::empty(DType::f32, dims), y = HostTensor::zeros(DType::f32, dims);
@@ -27,7 +27,8 @@ std::vector<float> dropped(const Dims& dims, int64_t before, int64_t rows, int64
   return {y.as<float>(), y.as<float>() + y.numel()};
 }
 
-// 32 samples in micro-batches of `rows`; the tensor has `lead` entries of its first dimension for each.
+// Returns Dropout of 32 samples in micro-batches of `rows`. Each sample is `lead` entries of the
+// tensor's first dimension.
 std::vector<float> window(int64_t rows, int64_t lead, Dims rest, int64_t step = 5) {
   std::vector<float> all;
   for (int64_t row = 0; row < 32; row += rows) {
@@ -57,7 +58,7 @@ TEST_CASE("bits that are drawn many at a time are those of single ones", "[dropo
   const RunState state{0x123456789abcdefu, 41, 6};
   const DropoutBits bits{1u << 30, 9, 1.25};
   for (const int64_t first :
-       {int64_t{0}, int64_t{3}, int64_t{4}, int64_t{30}, int64_t{17179869180 - 7}}) {  // 2^34: groups wrap
+       {int64_t{0}, int64_t{3}, int64_t{4}, int64_t{30}, int64_t{17179869180 - 7}}) {  // groups wrap at 2^34
     for (const int64_t n : {1, 2, 27, 32, 33, 64, 77, 200}) {
       INFO(n << " from " << first);
       std::vector<float> got(static_cast<size_t>(n) + 1, 7), want = got;

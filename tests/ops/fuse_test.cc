@@ -40,7 +40,7 @@ TEST_CASE("nodes stay apart", "[fuse]") {
   CHECK(fused("input x 4 8\na = Exp(x)\nr = Reshape(a) {dims=[32]}\nc = Neg(r)\noutput c") == "Exp Reshape Neg");
   CHECK(fused("param w 8\na = Cast(w) " + to16 + "\nc = Exp(a)\noutput c") == "Cast Exp");
   CHECK(fused("input x i64 8\na = Add(x, x)\nc = Neg(a)\noutput c") == "Add Neg");
-  // Neighbors that are not connected, and the limits of a group.
+  // These nodes are not fused either: neighbors that are not connected, and nodes beyond the limits of a group.
   CHECK(fused("input x 8\na = Exp(x)\nc = Neg(x)\noutput a\noutput c") == "Exp Neg");
   CHECK(fused("input x 8\na = Exp(x)\nb = Sin(a)\nc = Neg(b)\noutput c", {2, 12, 6}) == "Fused Neg");
   CHECK(fused("input x 8\ninput y 8\ninput z 8\na = Add(x, y)\nb = Mul(a, z)\noutput b", {24, 2, 6}) == "Add Mul");

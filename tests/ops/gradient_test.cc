@@ -58,7 +58,7 @@ void check_case(const std::string& op, const OpSpec& spec, size_t index, Count& 
 }  // namespace
 
 TEST_CASE("gradients of all core operators are those of finite differences") {
-  const WithThreads one(1);  // little work
+  const WithThreads one(1);  // a case is too little work for several threads
   Count total;
   for (const auto& [op, spec] : op_specs()) {
     if (!find_core_op(op) || !core_op(op).gradient) continue;

@@ -32,7 +32,7 @@ bool is_scalable(const Graph& g, ValueId v) {
   return v && is_float(g.value(v).dtype) && g.value(v).kind == ValueKind::temp;
 }
 
-// The contributions that add up to v: the leaves of the tree of Adds that accumulated it.
+// Collects the contributions that add up to v: the leaves of the tree of Adds that accumulated it.
 void contributions(const Graph& g, ValueId v, int32_t forward, std::vector<ValueId>& out) {
   const Value& x = g.value(v);
   if (x.kind == ValueKind::temp && x.producer.index >= forward) {

@@ -33,10 +33,10 @@ inline NodeRun run_node(const OneNode& n, const HostTensor& dy, const std::vecto
   return run_node(n, dy, wrt, float_type, float_type);
 }
 
-// Standard normal numbers; the same for a seed on every platform.
+// Returns standard normal numbers, which are the same for a seed on every platform.
 HostTensor random_tensor(Dims dims, uint64_t seed);
 
-// Largest |a - b| / (1 + |b|); infinity if the dims differ or only one of two elements is NaN.
+// Returns the largest |a - b| / (1 + |b|); infinity if the dims differ or only one of two elements is NaN.
 double distance(const HostTensor& a, const HostTensor& b);
 bool same_bits(const HostTensor& a, const HostTensor& b);
 

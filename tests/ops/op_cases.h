@@ -32,11 +32,11 @@ Draw integers(int64_t lo, int64_t hi);        // both included
 Draw some_of(int64_t n);                      // different integers in [0, n), shuffled
 Draw coin();                                  // 0 or 1
 
-// Shapes of ranks 0 to 5 with few elements, and sizes of 0 and 1 on every axis.
+// Returns shapes of ranks 0 to 5 with few elements, and sizes of 0 and 1 on every axis.
 const std::vector<Dims>& small_shapes();
-// One axis of d, which changes with k, and the last one.
+// Returns one axis of d, which changes with k, and the last one.
 std::vector<size_t> axes_in_turn(const Dims& d, size_t k);
-// Two shapes that broadcast to s, in one of six ways (0: both are s).
+// Returns two shapes that broadcast to s, in one of six ways (0: both are s).
 std::pair<Dims, Dims> broadcasting(const Dims& s, size_t way);
 
 enum class Role {
@@ -62,7 +62,7 @@ struct OpCase {
   bool finite_differences = true;    // off: has too many elements to keep all of them away from kinks
 };
 
-// A graph whose derivative the gradient is, if that is not the operator itself.
+// Builds a graph whose derivative the operator's gradient must equal, if not the operator's own derivative.
 using Surrogate = ValueId (*)(Builder&, const std::vector<ValueId>& in, const Attrs&);
 
 struct OpSpec {
@@ -78,7 +78,7 @@ struct OpSpec {
   bool reordered = false;  // 16-bit operands may be summed in another order, even in fp32
 };
 
-// By operator.
+// key: name of the operator
 using OpSpecs = std::map<std::string, OpSpec>;
 const OpSpecs& op_specs();
 

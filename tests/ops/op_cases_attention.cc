@@ -25,7 +25,7 @@ double scale(const Shape& s) { return 0.8 / std::sqrt(static_cast<double>(s.widt
 OpCase attention(const Shape& s, bool heads_first = false) {
   return {operands(s, heads_first), {{"scale", scale(s)}, {"heads_first", int64_t{heads_first}}}};
 }
-// A mask that is added to the scores. Some of its rows mask most keys.
+// Returns attention with a mask that is added to the scores. Some of its rows mask most keys.
 OpCase added(const Shape& s, const Dims& mask, bool heads_first = false) {
   OpCase c = attention(s, heads_first);
   c.in.push_back({mask,
@@ -52,8 +52,8 @@ OpCase hidden(const Shape& s, const Dims& mask, double fill, bool zero) {
   c.attrs.set("empty_rows_zero", int64_t{zero});
   return c;
 }
-// Attention with a mask that lets query i read only the keys from i - `behind` to i + `ahead`. Causal and local
-// attention have such masks. They hide whole blocks of keys.
+// Returns attention with a mask that lets query i read only the keys from i - `behind` to i + `ahead`. Causal
+// and local attention have such masks. They hide whole blocks of keys.
 OpCase banded(const Shape& s, int64_t behind, int64_t ahead, double fill, bool boolean) {
   OpCase c = attention(s);
   c.in.push_back({{1, 1, s.queries, s.keys},
@@ -73,7 +73,7 @@ OpCase banded(const Shape& s, int64_t behind, int64_t ahead, double fill, bool b
 OpCase packed(const Shape& s) {
   return {{{{s.batch, s.queries, 3, s.heads, s.width}}}, {{"scale", scale(s)}, {"packed", int64_t{1}}}};
 }
-// Sequences of these lengths. The remaining tokens belong to none.
+// Returns attention over concatenated sequences of these lengths. The remaining tokens belong to no sequence.
 OpCase sequences(int64_t tokens, const std::vector<double>& lengths, bool as_packed) {
   const Shape s{1, 2, tokens, tokens, 4, 4};
   OpCase c = as_packed ? packed(s) : attention(s);
@@ -95,7 +95,8 @@ OpCase fixed(OpCase c) {  // run, not differentiated
   return c;
 }
 
-// The gradient's operands: those of attention, with a matching result. The statistics are possible ones.
+// Returns the case of the gradient. Its operands are those of attention, and random results, upstream
+// gradients and statistics.
 OpCase backward(const OpCase& forward) {
   OpCase c = fixed(forward);
   while (c.in.size() < 5) c.in.push_back({{}, uniform(0, 1), Role::absent});
@@ -166,7 +167,7 @@ void add_attention_cases(OpSpecs& specs) {
   forward.fp32_tolerance = grad.fp32_tolerance = 1e-5;  // sums of up to 4100 products
   forward.fp32_floor = grad.fp32_floor = 0.05;          // a query with one key has no gradient
   forward.inner_steps = grad.inner_steps = 4;
-  // Dropout by the positions of the padded graph. A token's elements are not a multiple of a Philox block.
+  // Dropout is drawn by positions in the padded graph. A token's elements are not a multiple of a Philox block.
   const auto places = [](int64_t n) {
     return Operand{{n},
                    [](int64_t k, Rng&) {

@@ -61,7 +61,7 @@ OpSpec in_role(OpSpec s, Role role) {
   return s;
 }
 
-// An operator of a gradient, f(x or y, dy): it is run but not differentiated.
+// Returns the cases of an operator in a gradient, f(x or y, dy): it is run but not differentiated.
 OpSpec backward(const Draw& x, const Attrs& attrs = {}) {
   return without_differences(binary(x, uniform(-4, 4), attrs, Role::held, false));
 }
@@ -116,7 +116,7 @@ void activations(OpSpecs& s) {
   s["HardSwish"] = unary(uniform(-4, 4, {-3, 3}));
   s["Swish"] = joined(unary(any), unary(any, {{"alpha", 1.702}}));
   for (const char* op : {"Sigmoid", "Tanh", "Softplus", "Gelu", "GeluTanh"}) s[op] = unary(any);
-  // Operators of gradients.
+  // These operators occur in gradients.
   const Draw unit = uniform(0.05, 0.95);
   const auto grad = [&](const char* op, const Draw& x, const Attrs& attrs = {}) { s[op] = backward(x, attrs); };
   grad("ReluGrad", no_zero);

@@ -14,13 +14,13 @@ OpCase fixed(OpCase c) {  // run, not differentiated
   return c;
 }
 
-// The function whose gradient RoundStraight passes on.
+// Returns the function whose gradient RoundStraight passes on.
 ValueId identity(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   return b.op("Mul", {b.op("Add", {in[0], in[0]}), b.scalar(0.5, b.dtype(in[0]))});
 }
 
-// Regions (x1, y1, x2, y2) over and beyond an image of this extent; every third is turned around (of no size, or of
-// one).
+// Draws regions (x1, y1, x2, y2) over and beyond an image of this extent. In every third one the corners are
+// swapped, so that its size counts as 0 or 1.
 Draw regions(double extent) {
   return [extent](int64_t n, Rng& rng) {
     std::vector<double> v(static_cast<size_t>(n));

@@ -14,7 +14,8 @@ OpCase fixed(OpCase c) {  // run, not differentiated
   return c;
 }
 
-// Every input extent is n: the coordinates where the interpolant has a kink are the same in all dimensions.
+// Returns a case in which every input extent is n, so that the interpolant has kinks at the same
+// coordinates in all dimensions.
 OpCase sample(Dims x, Dims grid, int64_t mode, int64_t padding, int64_t align) {
   const double n = static_cast<double>(x.back());
   std::vector<double> kinks;
@@ -27,7 +28,7 @@ OpCase sample(Dims x, Dims grid, int64_t mode, int64_t padding, int64_t align) {
           {{"mode", mode}, {"padding", padding}, {"align", align}}};
 }
 
-// Straight-through reference: Quantize without rounding, with the same clipping.
+// Returns Quantize without rounding, with the same clipping: the function whose gradient is passed straight through.
 ValueId unrounded(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const ValueId q = b.op("Add", {b.op("Div", {in[0], in[1]}), in[2]});
   return b.op("Clip", {q}, {{"min", a.f("low", 0) - 0.5}, {"max", a.f("high", 0) + 0.5}});

@@ -13,7 +13,7 @@ struct Window {
   int64_t group = 1;
 };
 
-// y = Conv(x, w, bias) with its two transposes on the same shapes.
+// Adds y = Conv(x, w, bias) and both of its gradient operators, on the same shapes.
 void conv(OpSpecs& s, const Dims& x, const Dims& w, const Dims& y, const Window& v, bool bias) {
   const Attrs a{{"strides", v.strides}, {"dilations", v.dilations}, {"pads", v.pads}, {"group", v.group}};
   const auto with_dims = [&](const Dims& d) {
@@ -130,7 +130,7 @@ void add_spatial_cases(OpSpecs& s) {
   counted.attrs.set("count_include_pad", int64_t{1});
   s["AveragePool"].cases.push_back(counted);
   small_pools(s);
-  for (const OpCase& c : s["AveragePool"].cases) {  // the gradients of these nodes
+  for (const OpCase& c : s["AveragePool"].cases) {  // also adds the gradients of these nodes
     OpCase back = c;
     back.in[0].dims = c.attrs.ints("dims");
     back.attrs.set("dims", c.in[0].dims);

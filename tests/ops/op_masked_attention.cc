@@ -22,7 +22,7 @@ HostTensor multiples(const Dims& dims, double step, int64_t most, Rng& rng) {
   return HostTensor::of<double>(dims, v);
 }
 
-// Tied scores need not be exact.
+// Returns the scale of scores. If scores are tied (size other than 1), products need not be exact, so it may be 0.3.
 double scale_of(const MaskedAttention& m) { return m.size == 1 ? 0.25 : 0.3; }
 
 bool masked(const MaskedAttention& m, int64_t row, int64_t key) {
@@ -32,7 +32,7 @@ int64_t at(int64_t b, int64_t token, int64_t head, int64_t tokens) {
   return ((b * tokens + token) * kHeads + head) * kWidth;
 }
 
-// All keys of a query have one score: keys differ only if queries are 0.
+// Makes all scores of each query equal: where the keys differ, the queries are 0.
 void tie(AttentionOperandSet& o) {
   double *const q = o.q.as_mutable<double>(), *const k = o.k.as_mutable<double>();
   for (int64_t i = kWidth - 1; i < o.q.numel(); i += kWidth) q[i] = 0;
@@ -108,7 +108,7 @@ AttentionGradients gradients_of(const MaskedAttention& m, const AttentionOperand
       p[j] = fp64 ? z : static_cast<double>(static_cast<float>(z));
       top = std::max(top, p[j]);
     }
-    if (top == -kInf) return;  // zeros
+    if (top == -kInf) return;  // a fully masked row stays zero
     for (double& x : p) sum += x = std::exp(x - top);
     for (int64_t j = 0; j < kKeys; ++j) {
       p[j] /= sum;

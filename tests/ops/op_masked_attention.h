@@ -37,14 +37,14 @@ AttentionOperandSet operands_of(const MaskedAttention& m);
 struct AttentionGradients {
   std::vector<double> y, dq, dk, dv;
 };
-// fp64: scores are not rounded to fp32.
+// Computes the gradients by plain loops. fp64: scores are not rounded to fp32.
 AttentionGradients gradients_of(const MaskedAttention& m, const AttentionOperandSet& o, bool fp64);
 
-// The largest difference between got and want, relative to want's largest element; infinite for NaN.
+// Returns the largest difference between got and want, relative to want's largest element; infinite for NaN.
 double relative_error(const HostTensor& got, const std::vector<double>& want);
 
-// Error bound of a gradient with 16-bit storage, relative to its largest element. Operands are exact, the result is
-// rounded once, p and ds are rounded once if they are multiplied in 16 bits, and the sum of dy y uses rounded y.
+// Returns the error bound of a gradient with 16-bit storage, relative to its largest element. Operands are exact.
+// The result is rounded once, and so are p and ds if they are multiplied in 16 bits; the sum of dy y uses rounded y.
 inline double storage_tolerance(DType t) {
   return t == DType::bf16 ? 4 * 0x1p-8 : t == DType::f16 ? 4 * 0x1p-11 : 1e-5;
 }

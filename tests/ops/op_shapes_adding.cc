@@ -61,7 +61,7 @@ void losses(OpSpecs& s) {
   }
 }
 
-// Square matrices far from singular, whose inverses change smoothly.
+// Draws square matrices far from singular, whose inverses change smoothly.
 Draw regular(int64_t n) {
   return [n](int64_t elements, Rng& rng) {
     std::vector<double> x = uniform(-1, 1)(elements, rng);

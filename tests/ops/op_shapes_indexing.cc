@@ -61,7 +61,7 @@ void elements(OpSpecs& s, const Dims& d, size_t k, size_t axis) {
        {{"axis", along}, {"k", std::min(n, static_cast<int64_t>(k % 4))}, {"largest", static_cast<int64_t>(k % 2)}}});
 }
 
-// The first `depth` dims of d are those that the index tuples address.
+// Adds operators with tuples of indices, which address the first `depth` dims of d.
 void tuples(OpSpecs& s, const Dims& d, size_t k) {
   const size_t depth = k % (d.size() + 1);
   const int64_t n = product(d, 0, depth), count = std::min(n, static_cast<int64_t>(1 + k % 3));
@@ -71,7 +71,7 @@ void tuples(OpSpecs& s, const Dims& d, size_t k) {
       {{{d}, {{count}, some_of(n), Role::integer}, {updates}}, {{"n", n}, {"inner", product(d, depth, d.size())}}});
 }
 
-// Row j of the map adds entries j and j + 1 of the axis; every third row is empty.
+// Adds cases of a map whose row j adds entries j and j + 1 of the axis; every third row is empty.
 void maps(OpSpecs& s, const Dims& d, size_t k, size_t axis) {
   const int64_t n = d[axis];
   Ints begin{0}, index;

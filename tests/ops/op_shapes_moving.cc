@@ -50,7 +50,7 @@ void copies(OpSpecs& s, const Dims& d, size_t k) {
   s["Dropout"].cases.push_back({{{d}}, {{"ratio", ratio}, {"site", static_cast<int64_t>(k)}, {"rows", rows}}});
 }
 
-// Every dim in full, reversed, with step two, or without its first element.
+// Adds slices that take every dim in full, reversed, with step two, or without its first element.
 void slices(OpSpecs& s, const Dims& d, size_t k) {
   Ints starts, steps;
   Dims part;

@@ -16,7 +16,7 @@ inline int count(const Graph& g, const std::string& op) {
   return n;
 }
 
-// rounding: permitted difference of gradients if their sums are grouped differently.
+// Checks that outputs are equal bit for bit, and gradients up to `rounding`, because sums may be grouped differently.
 inline void check_equal(const Graph& a, const Graph& b, double rounding = 0) {
   const auto inputs = random_inputs(a, 3);
   const auto params = random_params(a, 4);

@@ -191,8 +191,9 @@ double largest_terms(const Feeds& feeds, const std::vector<HostTensor>& params, 
   return up * product;
 }
 
-// fused: fp32; plain: decomposed in fp32; want: decomposed in fp64. If the decomposition loses digits in fp32, the
-// fused operator may have up to four times its error. If terms cancel to 0, their rounding error remains.
+// Compares results: fused (fp32), plain (decomposed, fp32) and want (decomposed, fp64). If the decomposition loses
+// digits in fp32, the fused operator may have up to four times its error. If terms cancel to 0, their rounding
+// error remains.
 void compare(const Numbers& fused, const Numbers& plain, const Numbers& want, const Allowed& a, double terms) {
   if (!in_range(want)) return;
   for (const auto& [name, x] : want) {
@@ -249,8 +250,8 @@ class Case {
   Graph fused_, plain_, wide_;
 };
 
-// Networks whose nodes a pass fuses to one operator. T: the type. Operators that only passes form have no other cases
-// that can be differentiated.
+// Networks whose nodes a pass fuses to one operator. Some operators are made only by passes; they have no other cases
+// that can be differentiated. T stands for the type.
 struct Network {
   const char* name;
   std::string text;
@@ -332,7 +333,7 @@ void check(const Network& net) {
   }
 }
 
-constexpr size_t kMostCases = 12;  // of an operator
+constexpr size_t kMostCases = 12;  // largest number of cases of an operator
 
 }  // namespace
 

@@ -93,7 +93,7 @@ std::string blocker(const Graph& g) {
   return nodes.empty() ? "" : g.node(nodes[0]).op->name;
 }
 
-// Outputs "hvI", "jvK": the derivatives of sum_I <gradient I, vI> with respect to operand I and to dyK.
+// Adds outputs "hvI" and "jvK": the derivatives of sum_I <gradient I, vI> with respect to operand I and to dyK.
 void differentiate_again(Graph& g) {
   Builder b(g, cpu_evaluator());
   std::vector<ValueId> wrt = params_of(g);
@@ -127,7 +127,7 @@ Numbers run(const Graph& g, const Feeds& feeds, const std::vector<HostTensor>& i
   return out;
 }
 
-// Returns the largest element of want, and the largest difference.
+// The largest element of want, and the largest difference from it.
 struct Error {
   double scale = 0, worst = 0;
   std::string where;
@@ -164,7 +164,7 @@ class Check {
       feeds_["d" + o.name] = random_tensor(first.value(o.value).dims, 17 * index + 5);
   }
 
-  // Values and first gradients of the decomposed graph equal those of the operators' kernels.
+  // Checks that values and first gradients of the decomposed graph equal those of the operators' kernels.
   void definitions() const {
     const Numbers want = run(first_, feeds_, in_), got = seconds();
     Error e;
@@ -238,7 +238,7 @@ class Check {
 }  // namespace
 
 TEST_CASE("products with second derivatives of all core operators are differences of first gradients", "[hessian]") {
-  const WithThreads one(1);  // little work
+  const WithThreads one(1);  // a case is too little work for several threads
   static Count all;          // the test case runs once per section
   static std::set<std::string> without, covered;
   for (const auto& [op, spec] : op_specs()) {
@@ -291,11 +291,11 @@ TEST_CASE("operators listed as having no second gradient have none", "[hessian]"
 // Operators without a gradient although they could be differentiated.
 TEST_CASE("an operator without a gradient is spelled out, or stands in a list", "[hessian]") {
   const std::set<std::string> listed = {
-      "BitShift",       "BitwiseAnd",  "BitwiseNot",      "BitwiseOr", "BitwiseXor",  // of integers
+      "BitShift",       "BitwiseAnd",  "BitwiseNot",      "BitwiseOr", "BitwiseXor",  // operators on integers
       "AddNorm",        "AddNormGrad", "AddNormGradSums", "NormSums",  "MatMulGelu",
       "MatMulGeluGrad",                            // formed when a graph is finished
       "LSTMGrad",       "GRUGrad",     "RNNGrad",  // the layers that contain them are decomposed before
-      "GridSampleGrad", "RoiAlignGrad"};           // kWithout
+      "GridSampleGrad", "RoiAlignGrad"};           // the gradients of kWithout
   for (const OpDef* op : all_core_ops()) {
     if (op->gradient || op->not_differentiable || op->decomposition) continue;
     INFO(op->name << " needs a definition, or a place in the list");

@@ -11,7 +11,8 @@ using namespace amp::test;
 
 namespace {
 
-// The end of an encoder layer over x (2, 6, 8), whose result `head` reads: residual sums, norms, two products, dropout.
+// Returns the end of an encoder layer over x (2, 6, 8), whose result `head` reads: residual sums, norms, two products,
+// dropout.
 std::string layer(const std::string& head, const std::string& dropout = "Dropout(f) {ratio=0.3; site=5; rows=2}") {
   return "input x 2 6 8\nparam e 2 6 8\nparam w 8 8\nparam p 8\nparam u 8 20\nparam c 20\nparam d 20 8\nparam g 8\n"
          "param h 8\nx = Add(x, e)\na = MatMul(x, w, p)\nr = Add(a, x)\ny, m, s = LayerNorm(r, g, h) {n=8; "
@@ -45,7 +46,8 @@ std::vector<int64_t> rows_of_products(const Graph& g) {
   return rows;
 }
 
-// Outputs are equal bit for bit. Gradients are sums over fewer rows (the others are zeros), possibly in other groups.
+// Checks that outputs are equal bit for bit. Gradients are sums over fewer rows (the others are zeros), possibly in
+// other groups.
 void check_same_numbers(const Graph& a, const Graph& b) {
   check_equal(training_graph(a, loss_in(a)), training_graph(b, loss_in(b)), 1e-5);
 }

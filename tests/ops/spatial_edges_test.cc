@@ -58,7 +58,7 @@ TEST_CASE("MaxPool of -inf gives -inf, and its gradient to an element of the win
   for (const double y : r.outputs[0].to_doubles()) CHECK(y == -std::numeric_limits<double>::infinity());
 }
 
-// As in PyTorch.
+// PyTorch gives the same results.
 TEST_CASE("a batch normalization of no sample leaves the running statistics, and has no NaN") {
   OneNode n;
   n.op = "BatchNormalization";

@@ -38,7 +38,7 @@ double relative(const HostTensor& a, const HostTensor& b, double floor) {
   return worst / std::max({largest(y), floor, 1e-30});
 }
 
-// The distance from 1 to the next number.
+// Returns the distance from 1 to the next number.
 double step_of(DType low) { return low == DType::f16 ? 0x1p-10 : 0x1p-7; }
 
 HostTensor run_one(const std::string& op, const Attrs& attrs, const std::vector<std::vector<float>>& in, DType type,

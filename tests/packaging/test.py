@@ -40,7 +40,7 @@ class PackagingTest(unittest.TestCase):
         """Executes the instructions below `root`; returns the entry point's words and the environment."""
         stubs = self.folder / "stubs"
         stubs.mkdir(exist_ok=True)
-        for name in ("useradd", "apt-get"):  # change the system, so they only record that they were called
+        for name in ("useradd", "apt-get"):  # these programs change the system, so stubs only record their calls
             (stubs / name).write_text(f'#!/bin/sh\necho "{name} $*" >>{self.folder}/called\n')
             (stubs / name).chmod(0o755)
         env = {"PATH": f"{stubs}:{os.environ['PATH']}"}

@@ -48,7 +48,7 @@ def floats(tensor):
 
 
 def write_tensors(path, values):
-    """values: {name: (dtype, shape, numbers)}, dtype F32 or I64."""
+    """Writes a .safetensors file. values: {name: (dtype, shape, numbers)}, dtype F32 or I64."""
     head, body = {}, b""
     for name, (kind, shape, numbers) in values.items():
         data = struct.pack(f"<{len(numbers)}{'f' if kind == 'F32' else 'q'}", *numbers)

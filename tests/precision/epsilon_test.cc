@@ -12,7 +12,7 @@ namespace {
 
 struct Form {
   std::string name, text;              // statements that compute z from h
-  std::vector<std::string> wide, low;  // nodes
+  std::vector<std::string> wide, low;  // names of nodes in fp32 and in 16 bits
 };
 
 const std::vector<Form>& forms() {

@@ -16,11 +16,11 @@ namespace amp::test {
 SourceGraph text_graph(const std::string& text);
 int node_index(const SourceGraph& g, const std::string& name);
 const Decision& decision(const SourceGraph& g, const PrecisionPlan& plan, const std::string& node);
-// Compute types of the floating-point nodes, in order: "MatMul:fp16 Softmax:fp32".
+// Returns the compute types of the floating-point nodes, in order: "MatMul:fp16 Softmax:fp32".
 std::string types_of(const SourceGraph& g, const PrecisionPlan& plan);
-// Compute types of the floating-point nodes by node name: "allow1:fp16 clr1:fp32".
+// Returns the compute types of the floating-point nodes by node name: "allow1:fp16 clr1:fp32".
 std::string named_types(const SourceGraph& g, const PrecisionPlan& plan);
-// The plan of an op list in JSON, and whether one of its warnings contains this text.
+// plan_of() returns the plan of an op list in JSON, warned() whether one of its warnings contains this text.
 PrecisionPlan plan_of(const SourceGraph& g, const std::string& list, DType low = DType::f16);
 bool warned(const PrecisionPlan& plan, const std::string& text);
 

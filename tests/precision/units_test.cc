@@ -31,7 +31,7 @@ const std::string kHead = R"(
     const shape 3 int64 = 0 2 -1
     )";
 
-// "LayerNormalization: mean d sq ..." per unit, nodes by name.
+// Returns "LayerNormalization: mean d sq ..." for each unit: its kind, and the names of its nodes.
 std::string units_of(const std::string& body, const std::string& output = "y") {
   const SourceGraph g = text_graph(kHead + body + "\n    output " + output);
   std::string out;

@@ -15,7 +15,7 @@ using amp::test::TempDir;
 
 namespace {
 
-// A tiny BERT, and texts that repeat one word.
+// Returns a run of a tiny BERT on texts that repeat one word.
 RunSpec masked_run(const TempDir& f, const std::string& run) {
   std::string vocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", lines;
   const std::string words = "abcdefgh";
@@ -76,7 +76,8 @@ TEST_CASE("images are mixed where they are files, one label each") {
   tensors.data.images.mixup = 0.2;
   CHECK(error_of([&] { prepare(tensors); }).id() == "E_MIXUP");
 
-  // 24 pictures of two sizes of squares as IDX, from which a LeNet learns both classes, although all images are mixed.
+  // Writes 24 pictures of two sizes of squares as IDX. A LeNet learns both classes from them, although all images are
+  // mixed.
   std::string images("\0\0\x08\x03\0\0\0\x18\0\0\0\x1c\0\0\0\x1c", 16), labels("\0\0\x08\x01\0\0\0\x18", 8);
   for (int i = 0; i < 24; ++i) {
     const int side = i % 2 ? 20 : 6, at = i % 5;

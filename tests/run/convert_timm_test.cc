@@ -25,7 +25,7 @@ TEST_CASE("timm's config.json goes with its model, because it has the preprocess
   std::filesystem::create_directory(f / "onnx");
   convert_checkpoint({.model = f / "timm"}, f / "onnx/model.onnx");
   CHECK(json_in(f / "onnx/config.json") == config);
-  // Files converted from transformers' checkpoints have the configuration in their metadata.
+  // Files converted from transformers' checkpoints need no config.json beside them, because it is in their metadata.
   std::filesystem::create_directory(f / "bert");
   convert_checkpoint({.model = test::test_data("models/bert_classifier")}, f / "bert/model.onnx");
   CHECK_FALSE(std::filesystem::exists(f / "bert/config.json"));

@@ -69,7 +69,7 @@ class Saved {
   Checkpoint before_;
 };
 
-// "/scaler/scale" is named 'scaler.scale'; members of lists have the name of the list.
+// Returns a member's name in errors: 'scaler.scale' for "/scaler/scale"; members of lists have the name of the list.
 std::string name_of(std::string pointer) {
   while (!pointer.empty() && std::isdigit(static_cast<unsigned char>(pointer.back())))
     pointer.resize(pointer.find_last_of('/'));

@@ -1,6 +1,6 @@
-// Models exported with a fixed batch size: 100 rows in batches of this size, the last one short. Losses are PyTorch's
-// (tests/data/fixed_rows/make_fixed_rows.py). Both compute in fp32 with sums in different order: 2e-5 of the loss after
-// up to 100 steps of plain SGD.
+// Models exported with a fixed batch size: 100 rows in batches of this size, the last one short. Losses must be
+// PyTorch's (tests/data/fixed_rows/make_fixed_rows.py). Both programs sum in fp32 in different orders, so up to 100
+// steps of SGD may change a loss by 2e-5 of its value.
 #include <algorithm>
 #include <catch2/catch_all.hpp>
 #include <fstream>
@@ -43,11 +43,11 @@ RunSpec sgd(const TempDir& f, const std::string& model) {
   spec.optimization.max_grad_norm = 0;
   spec.data.shuffle = false;
   spec.model.dropout = 0.0;
-  // Tensors whose verdict by names and values is unsure.
+  // The importer's verdict on these tensors is unsure, so they are named as trainable.
   const std::map<std::string, std::vector<std::string>> doubtful = {
       {"expand", {"q"}}, {"repeat", {"q"}}, {"state", {"val_12", "val_13"}}};
   const auto it = doubtful.find(model.substr(0, model.find('_')));
-  // These weights are found by their equal rows.
+  // In these files, the weights are recognized by their equal rows.
   const bool repeated = model == "expand_8_dynamo" || model == "repeat_32_dynamo";
   if (it != doubtful.end() && !repeated) spec.model.trainable = it->second;
   spec.schedule.epochs = 1;

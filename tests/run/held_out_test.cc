@@ -65,7 +65,7 @@ RunSpec pictures_run(const TempDir& f) {
   return spec;
 }
 
-// The cells of a table with a category, two numbers and a number as the target.
+// Returns the rows of a table with a category, two numbers and a number as the target.
 std::vector<std::string> table_rows() {
   std::vector<std::string> rows;
   for (int i = 0; i < 40; ++i)

@@ -28,7 +28,8 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
   return out;
 }
 
-// 20 texts in batches of 4, two batches per step. An epoch is 3 steps; the last one has a single batch.
+// Returns a run on 20 texts in batches of 4, two batches per step. An epoch is 3 steps; the last one
+// has a single batch.
 RunSpec texts(const TempDir& f, const std::string& run) {
   std::ofstream vocab(f / "vocab.txt");
   for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"})

@@ -80,7 +80,7 @@ TEST_CASE("a range test writes its curve, stops where the loss diverges, and exp
   CHECK(std::filesystem::exists(f / "run/report.html"));
   CHECK_FALSE(std::filesystem::exists(f / "run/model.onnx"));
   CHECK_FALSE(std::filesystem::exists(f / "run/checkpoints"));
-  // A run replaces the test's folder as it replaces another run's.
+  // A run replaces the folder of a range test as it replaces another run's.
   spec.schedule.lr_range_test = 0;
   spec.schedule.max_steps = 1;
   spec.schedule.lr_scheduler_kwargs = "";

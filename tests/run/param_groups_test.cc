@@ -20,7 +20,7 @@ using nlohmann::json;
 
 namespace {
 
-// The parameters are N.weight and N.bias for N = 0, 3, 7, 9, 11.
+// Returns a run of LeNet, whose parameters are N.weight and N.bias for N = 0, 3, 7, 9, 11.
 RunSpec lenet(const TempDir& f, const std::string& run) {
   const std::string entry = test::test_data("zoo/lenet_relu_dyn18");
   RunSpec spec;
@@ -39,7 +39,7 @@ RunSpec lenet(const TempDir& f, const std::string& run) {
   return spec;
 }
 
-// An encoder of two layers to which a head is added.
+// Returns a run of an encoder of two layers to which a head is added.
 RunSpec minilm(const TempDir& f) {
   RunSpec spec;
   spec.model.model = test::test_data("zoo/minilm_embed_ts14/model.onnx");
@@ -87,7 +87,7 @@ TEST_CASE("a group has a rate and a decay of its own, the rest moves as before",
       const double gradient = (before[i] - plain.at(name)[i]) / 0.1 - 0.5 * before[i];
       const double want = before[i] - rate * (gradient + decay * before[i]);
       if (!bias && !seventh) REQUIRE(grouped.at(name)[i] == plain.at(name)[i]);
-      // The rounding errors of a few operations on numbers below 1.
+      // The tolerance covers the rounding errors of a few operations on numbers below 1.
       REQUIRE(std::abs(grouped.at(name)[i] - want) < 1e-6);
       if (frozen) REQUIRE(grouped.at(name)[i] == before[i]);
     }

@@ -15,7 +15,7 @@ using amp::test::TempDir;
 
 namespace {
 
-// A BERT of two layers with dropout, on texts of many lengths that are padded alike.
+// Returns a run of a BERT of two layers with dropout, on texts of many lengths that are padded alike.
 RunSpec classifier(const TempDir& f, const std::string& run) {
   std::ofstream vocab(f / "vocab.txt");
   for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"})
@@ -80,7 +80,7 @@ TEST_CASE("a BERT with padding removed and dropout trains on 1, 2 and 4 ranks al
     const TrainResult many = run(ranks, name, lora);
     const std::vector<double> got = losses(f / name);
     REQUIRE(got.size() == 50);
-    // fp32 sums in another order, through 50 steps of AdamW
+    // fp32 sums are computed in another order, through 50 steps of AdamW.
     for (size_t i = 0; i < 50; ++i) CHECK(std::abs(got[i] - want[i]) <= 1e-5);
     CHECK(many.samples == one.samples);
     CHECK(many.last->value("accuracy") == one.last->value("accuracy"));

@@ -177,7 +177,7 @@ TEST_CASE("malformed, huge and slow requests leave a live report answering") {
   slow.send("GET / HTTP/1.1\r\nHo");
   CHECK(status(get(*s.server, "/")) == 200);
   const Client idle(s.server->port());
-  s.server.reset();  // clients do not prevent it from ending
+  s.server.reset();  // clients do not prevent the server from ending
 }
 
 TEST_CASE("more clients than a live report has room for are turned away, and the others answered") {

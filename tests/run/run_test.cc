@@ -41,7 +41,7 @@ RunSpec lenet(const TempDir& f, const std::string& run) {
   return spec;
 }
 
-// A BERT of two layers, with a new head of three classes, dropout and adapters.
+// Returns a run of a BERT of two layers, with a new head of three classes, dropout and adapters.
 RunSpec classifier(const TempDir& f, const std::string& run) {
   std::string vocab;
   for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "so", "day", "is"})

@@ -21,7 +21,7 @@ namespace {
 
 void trained(const RunSpec& spec) { train(*prepare(spec)); }
 
-// Runs twelve epochs of one step, each evaluated.
+// Returns a run of twelve epochs of one step, each evaluated.
 RunSpec short_epochs(const TempDir& f, const std::string& strategy) {
   RunSpec spec = lenet_run(f, "run", 12);
   spec.output.save_strategy = strategy;

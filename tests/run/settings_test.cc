@@ -26,7 +26,7 @@ template <class Part, size_t... I>
 constexpr bool has_members(std::index_sequence<I...>) {
   return requires { Part{(static_cast<void>(I), Anything{})...}; };
 }
-// An aggregate accepts as many initializers as it has members.
+// Returns the number of members of an aggregate: it accepts as many initializers as it has members.
 template <class Part, size_t N = 1>
 constexpr size_t members() {
   if constexpr (has_members<Part>(std::make_index_sequence<N + 1>{})) {

@@ -206,13 +206,13 @@ Tensors inputs_of(const SourceGraph& g) {
   return {{"x", HostTensor::of<int64_t>(d, {0, 3, 1, 2, 3, 0})}};
 }
 
-// The quantized weight of a file has trained scales. Only the adapters may be trained.
+// Freezes all parameters except the adapters', because a file's quantized weight has trained scales, too.
 void freeze_others(SourceGraph& g) {
   for (SourceValue& v : g.values) v.trainable = v.trainable && v.reason == "LoRA";
 }
 
-// Imports an exported file with its adapters. The adapters' scales are constants. Another run adapts the same weights
-// as the first run did, not A and B.
+// Imports an exported file that contains adapters: their scales must be constants. A second LoRA run must adapt the
+// same weights as the first run did, and not the A and B of the first run.
 void check_second_stage(const std::string& path, const Form& form, bool merged) {
   Imported again = import_model(path);
   size_t scales = 0;
@@ -223,7 +223,7 @@ void check_second_stage(const std::string& path, const Form& form, bool merged) 
     CHECK(v.kind == SourceKind::constant);
   }
   CHECK(scales == (merged ? 0 : form.adapters));
-  // The numbers of a floating-point W in these texts have few digits, as those of constants have.
+  // The importer would take a floating-point W for a constant, because its numbers in these texts have few digits.
   if (const int w = again.graph.find("W"); w >= 0 && is_float(again.graph.value(w).data.dtype()))
     again.graph.values[static_cast<size_t>(w)].kind = SourceKind::parameter;
   // A tied weight is not recognized as a head if its product is added to that of its adapter.

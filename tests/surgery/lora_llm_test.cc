@@ -24,7 +24,7 @@ LoraResult adapt_text(SourceGraph& g, const std::string& text) {
   return add_lora(g, o);
 }
 
-// Golden names are those of modules: "layers.0.attn.q_proj.lora_A" for "layers.0.attn.q_proj.MatMul.weight.lora_A".
+// Returns the name in the golden file: "layers.0.attn.q_proj.lora_A" for "layers.0.attn.q_proj.MatMul.weight.lora_A".
 std::string module_of(const std::string& adapter) { return adapter.substr(0, adapter.find(".MatMul")); }
 
 // Compares loss and all gradients of one batch. Returns the largest difference, relative to the largest element.

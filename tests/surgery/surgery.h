@@ -41,7 +41,7 @@ inline Tensors pick(const Tensors& from, const std::vector<std::string>& names) 
   return out;
 }
 
-// Mean loss over a batch with the gradients left in the session.
+// Returns the mean loss over a batch, with the gradients left in the session.
 inline double step_loss(Session& s, const LossSpec& loss, const Tensors& batch) {
   const std::vector<double> items = count_items(loss, batch.at("label"));
   std::vector<double> seeds;
@@ -52,7 +52,7 @@ inline double step_loss(Session& s, const LossSpec& loss, const Tensors& batch) 
   return value;
 }
 
-// Largest difference relative to the largest wanted value.
+// Returns the largest difference relative to the largest wanted value.
 inline double difference(const HostTensor& have, const HostTensor& want) {
   const std::vector<double> a = have.to_doubles(), b = want.to_doubles();
   REQUIRE(a.size() == b.size());

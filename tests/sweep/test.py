@@ -33,7 +33,7 @@ def children_of(process):
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process ended meanwhile
             continue
         if int(fields[1]) == process:
             out.append(int(stat.parent.name))
@@ -107,7 +107,7 @@ class Sweeps(unittest.TestCase):
         starred = [x for x in self.whole_run.stdout.split("\n") if x.startswith("*")]
         self.assertEqual(len(starred), 1)
         self.assertIn(best["run"], starred[0])
-        # the printed command gives the same model again
+        # The printed command gives the same model again.
         words = next(x for x in self.whole_run.stdout.split("\n") if x.startswith("command: ")).split()[2:]
         single = self.dir / "single"
         self.must(*[w.replace("NEW_FOLDER", str(single)) for w in words])

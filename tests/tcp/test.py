@@ -84,7 +84,7 @@ run("local_tcp", by_torchrun, 2, *more)
 same("local_threads", "local_tcp", *FILES)
 (code, _, err), = ended([start("none", {}, "--ranks", "2", *more, "--save_steps", "4")])
 assert code == 2 and "--save_steps 4 is no multiple" in err, (code, err)
-# torchrun started by an srun that offers MPI only to torchrun
+# torchrun is started by an srun that offers MPI only to torchrun.
 run("nested2", lambda rank, size, port: {**by_torchrun(rank, size, port), "PMIX_RANK": 0, "TORCHELASTIC_RUN_ID": "x"}, 2, "--batch_size", "4",
     "--max_steps", "20", "--save_steps", "10")
 same("threads2", "nested2", *FILES)
@@ -158,7 +158,7 @@ def lose_at_start(lost):
     while not has_connection(port):
         assert time.time() < deadline and all(p.poll() is None for p in processes), ended(processes)
         time.sleep(0.1)
-    time.sleep(0.5)  # until its handshake is complete
+    time.sleep(0.5)  # until the handshake is complete
     processes[lost].kill()
     code, _, err = ended(processes)[1 - lost]
     assert code == 10 and "E_RANK_LOST" in err and f"rank {lost} " in err and "left before all ranks were connected" in err, (code, err)

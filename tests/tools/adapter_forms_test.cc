@@ -137,7 +137,7 @@ TEST_CASE("an adapter of a base with other weights of the same sizes gives a war
     CHECK(said.code == 0);
     return said.err.find("W_ADAPTER_BASE") != std::string::npos;
   };
-  // The run's folder without its .onnx_adapter.
+  // Copies the run's PEFT files without its .onnx_adapter.
   fs::create_directory(f / "peft");
   for (const std::string file : {"adapter_config.json", "adapter_model.safetensors"})
     fs::copy(f / ("run/" + file), f / ("peft/" + file));
@@ -248,7 +248,7 @@ TEST_CASE("exports of several adapters keep their files apart") {
     const std::string run = f / rank;
     REQUIRE(train(base, run, {"--lora", std::string("r=") + rank, "--lora_export", forms, "--max_steps", "1"}).code ==
             0);
-    // By names of files: each has its own PEFT folder.
+    // The exports are named as files, so each has its own PEFT folder.
     const std::string name = std::string("out/r") + rank;
     REQUIRE(run_verb({"export", run, "--out", f / (name + ".onnx")}).code == 0);
     CHECK(bytes_of(f / (name + ".onnx_adapter")) == bytes_of(run + "/model.onnx_adapter"));
@@ -257,12 +257,12 @@ TEST_CASE("exports of several adapters keep their files apart") {
   for (const std::string rank : {"1", "2"}) {
     for (const std::string file : {"adapter_config.json", "adapter_model.safetensors"})
       CHECK(bytes_of(f / ("out/r" + rank + "/" + file)) == bytes_of(f / (rank + "/" + file)));
-    // The file with slots is recognized under its name.
+    // The note about an adapter beside the model names the file of this export.
     const Said said = run_verb({"eval", f / ("out/r" + rank + ".onnx"), "--val",
                                 test_data("surgery/llm/lora.safetensors"), "--loss", "causal_lm", "--threads", "1"});
     CHECK(said.err.find("r" + rank + ".onnx_adapter") != std::string::npos);
   }
-  // A folder gets the names of a run's folder, and only once.
+  // If `out` is a folder, its files get the names of those in a run's folder. Another export into it is refused.
   const std::string folder = f / "folder";
   fs::create_directory(folder);
   const std::string out = GENERATE(false, true) ? folder : folder + "/";
@@ -293,7 +293,7 @@ TEST_CASE("a PEFT folder names its base") {
   CHECK(exported(base + "/model.onnx", "b") == "my-llama");
   write_bytes(base + "/config.json", R"({"model_type": "llama", "_name_or_path": "org/llama"})");
   CHECK(exported(base, "c") == "org/llama");
-  // A file alone.
+  // If the base is a file without a config.json beside it, it is named after the file.
   fs::create_directory(f / "files");
   fs::copy(base + "/model.onnx", f / "files/small.onnx");
   fs::copy(base + "/model.onnx.data", f / "files/model.onnx.data");

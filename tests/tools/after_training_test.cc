@@ -23,7 +23,7 @@ const char* const kProduct = R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[N,2] x) => (float[N,2] y)
     <float[2,2] w = {1,0.25,-0.5,1.5}> { y = MatMul (x, w) })";
 
-// One row (x0, x1) whose two targets are `label`.
+// Writes one row (x0, x1) whose two targets are `label`.
 std::string row(const TempDir& f, const std::string& name, float x0, float x1, float label) {
   write_safetensors(f / name, {{"x", HostTensor::of<float>({1, 2}, {x0, x1})},
                                {"label", HostTensor::of<float>({1, 2}, {label, label})}});

@@ -11,7 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-// Start and end logits are learned per token: a table of two numbers each.
+// Returns a model with a table that stores two trained numbers per token: its start and end logit.
 std::string reader(const TempDir& f) {
   std::string numbers;
   for (int i = 0; i < 24; ++i) numbers += (i ? "," : "") + std::to_string((i * 7 % 5) * 0.01);

@@ -13,7 +13,7 @@ namespace {
 // LeNet-5: 28x28 pixels, convolutions of 5x5 to 6 (with a border of 2) and 16 channels, layers 400-120-84-10.
 constexpr double kConv1 = 2.0 * 28 * 28 * 6 * 25, kConv2 = 2.0 * 10 * 10 * 16 * 150,
                  kLayers = 2.0 * (400 * 120 + 120 * 84 + 84 * 10);
-// Forward, gradients of weights, and gradients of inputs except the image.
+// Operations of a step: forward, gradients of weights, and gradients of inputs except the image.
 constexpr double kStep = 3 * (kConv1 + kConv2 + kLayers) - kConv1;
 
 std::vector<std::string> bench_lenet(const std::vector<std::string>& more) {

@@ -30,7 +30,8 @@ std::string braces(const std::vector<double>& values) {
   return out + "}";
 }
 
-// Word i of the vocabulary is class i. tokens: classifies each word, else the mean over a text's words.
+// Returns a model in which word i of the vocabulary is class i. tokens: classifies each word, else the
+// mean over a text's words.
 onnx::ModelProto words_model(int classes, bool tokens = false) {
   std::vector<double> table((5 + kWords) * kWords), weights(static_cast<size_t>(kWords * classes));
   for (int i = 0; i < kWords; ++i) {
@@ -53,7 +54,7 @@ void write_vocab(const TempDir& f) {
   write_bytes(f / "vocab.txt", text);
 }
 
-// Two rows for each label; the label at place i belongs to word i.
+// Returns a table with two rows for each label; the label at place i belongs to word i.
 std::string csv(const Words& labels) {
   std::string text = "text,label\n";
   for (int again = 0; again < 2; ++again) {
@@ -77,7 +78,7 @@ struct Before {
   json labels;
 };
 
-// A training run of one step with learning rate 0.
+// Trains for one step with learning rate 0.
 Before train(const TempDir& f, const std::string& model, const std::string& data, const Words& more) {
   const Said said = must_run(with({model, "--train", data, "--val", data, "--max_steps", "1", "--lr", "0", "--device",
                                    "cpu", "--overwrite", "--output_dir", f / "run"},
@@ -225,7 +226,7 @@ TEST_CASE("eval and predict of classifiers that other programs trained", "[class
   const Said refused = run_verb(with(eval, {f / "t.csv"}));
   CHECK(refused.id == "E_LABELS");
   CHECK_THAT(refused.hint, ContainsSubstring("--labels"));
-  // Only some of the classes: the hint does not propose a new head either.
+  // If the data have only some of the classes, the hint does not propose a new head either.
   write_bytes(f / "t.csv", csv({"z", "", "c"}));
   CHECK(run_verb(with(eval, {f / "t.csv"})).hint == refused.hint);
   write_bytes(f / "t.csv", csv({"z", "b", "c"}));
@@ -266,7 +267,7 @@ TEST_CASE("tags, sets of labels, tables of features", "[classes]") {
   // the mean over [CLS], the word and [SEP] gives the word's logit 10/3 - 1 and the others -1
   CHECK(json::parse(bytes_of(f / "run/run.json")).at("initial_metrics").at("exact_match") == 1);
 
-  // A column of 0 and 1 for each label, in any order; names identify the outputs.
+  // The table has a column of 0 and 1 for each label, in any order. The model's class names identify its outputs.
   write_bytes(f / "columns.csv", "text,w3,w1,w2,w0\nw2,0,0,1,0\nw0,0,0,0,1\nw3,1,0,0,0\nw1,0,1,0,0\n");
   write_bytes(f / "config.json", R"({"id2label": {"0": "w0", "1": "w1", "2": "w2", "3": "w3"}})");
   const std::string four = save(f, words_model(4), "four.onnx");

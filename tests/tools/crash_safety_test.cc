@@ -24,7 +24,8 @@ namespace stdfs = std::filesystem;
 
 namespace {
 
-// A classifier of texts in fp16, whose run.json has a confusion matrix and metrics of the weights before the export.
+// Trains a classifier of texts in fp16, whose run.json has a confusion matrix and metrics of the weights before the
+// export.
 std::vector<std::string> classify(const TempDir& f, const std::string& dir, std::vector<std::string> more) {
   if (!path_exists(f / "v.txt")) {
     write_bytes(f / "v.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\nday\n");
@@ -55,7 +56,7 @@ std::vector<std::string> classify(const TempDir& f, const std::string& dir, std:
   return words;
 }
 
-// run.json without times, memory and the settings of the start.
+// Returns run.json without times, memory and the settings of the start.
 json facts_of(const std::string& dir) {
   json j = json::parse(bytes_of(dir + "/run.json"));
   for (const char* part : {"config", "sources", "timing", "finished_at", "peak_memory_bytes"}) j.erase(part);

@@ -28,7 +28,7 @@ HostTensor labels_by_turns() {
   return HostTensor::of<int64_t>({kRows}, y);
 }
 
-// A model with weights w [4,2], one input besides x, and nodes that use it.
+// Returns a model with weights w [4,2], one input besides x, and nodes that use it.
 std::string with_input(const std::string& type, const std::string& middle) {
   return "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,4] x, " + type +
          " k) => (float[N,2] y) <float[4,2] w = {1,-1,2,-2,3,-3,4,-4}, float[4,2] v = {1,2,3,4,5,6,7,8}, "

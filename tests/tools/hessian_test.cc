@@ -29,7 +29,7 @@ std::string literal(const HostTensor& t) {
   return "{" + s + "}";
 }
 
-// y = x w1 w2 with 5 rows, and files for it.
+// The model y = x w1 w2 with 5 rows, and its files.
 struct Net {
   TempDir f;
   HostTensor x = waves({5, 4}, 0.3), label = waves({5, 2}, 0.9), w1 = waves({4, 3}, 0.7), w2 = waves({3, 2}, 1.1);

@@ -22,7 +22,7 @@ struct Text {
   std::string where, text;
 };
 
-// The quote in 1'000 does not start a character literal.
+// Returns whether a quote separates digits, as in 1'000, and does not start a character literal.
 bool separates_digits(const std::string& code, size_t at) {
   const auto digit = [&](size_t i) { return i < code.size() && std::isxdigit(static_cast<unsigned char>(code[i])); };
   return at > 0 && digit(at - 1) && digit(at + 1) && (at + 2 >= code.size() || code[at + 2] != '\'');

@@ -19,7 +19,7 @@ namespace {
 std::string pictures(const std::string& name) { return test_data("data/images/" + name); }
 std::string made(const std::string& name) { return test_data("predict/images/" + name); }
 
-// Gray pictures of two kinds, bright at the top or at the bottom, with noise.
+// Writes gray pictures of two kinds, bright at the top or at the bottom, with noise.
 void write_halves(const std::string& folder, int each, int first = 0) {
   for (int i = first; i < first + each; ++i) {
     for (const bool top : {false, true}) {
@@ -76,7 +76,7 @@ TEST_CASE("predictions for images are onnxruntime's after torchvision's preproce
     }
     CHECK(row.at("predicted_label") == labels[best]);
   }
-  // One file, and a table of files.
+  // The input is a table of files.
   write_bytes(f / "t.csv", "file,who\npicture.png,me\ngrey.png,you\n");
   must_run({"predict", made("classes.onnx"), "--inputs", f / "t.csv", "--image_column", "file", "--out", f / "t.jsonl",
             "--device", "cpu", "--quiet"});
@@ -153,7 +153,7 @@ TEST_CASE("a folder of class folders trains, resumes, exports, is evaluated and 
   CHECK(other.code == 6);  // the images have changed
 }
 
-// Stripes of three colors, 20 x 16, and masks of their classes; 77 in the first line.
+// Writes stripes of three colors, 20 x 16, and masks of their classes, with the value 77 in the first line.
 static void write_stripes(const TempDir& f) {
   fs::create_directories(f / "images");
   fs::create_directories(f / "masks");

@@ -36,7 +36,7 @@ void write_rows(const std::string& path, const std::vector<json>& rows) {
   write_bytes(path, text);
 }
 
-// A folder of a decoder with a tokenizer, and the answers as texts and as conversations.
+// Returns a folder of a decoder with a tokenizer, and writes the answers as texts and as conversations.
 std::string decoder(const TempDir& f) {
   fs::copy("tests/data/llm/qwen3-fp32", f / "model");
   for (const char* file : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})

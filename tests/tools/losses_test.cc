@@ -37,7 +37,7 @@ HostTensor waves(Dims dims, double step, double scale = 1) {
   return t;
 }
 
-// 16 rows: x [4], class ids, a number, 0/1 for three labels.
+// Writes 16 rows: x [4], class ids, a number, 0/1 for three labels.
 std::string write_data(const TempDir& f, const std::string& name = "data.safetensors", double scale = 1) {
   std::vector<int64_t> ids;
   std::vector<float> yes;
@@ -146,7 +146,7 @@ TEST_CASE("labels beyond the model's classes and batches that part pairs are ref
   const std::string two = write_model(
       f, "two.onnx", "float[B,2] y", "p = MatMul(x, w) h = Constant<value_ints = [0, 1]>() y = Gather<axis = 1>(p, h)");
   const std::string model = write_model(f, "three.onnx", "float[B,3] y", "y = MatMul(x, w)");
-  CHECK(error_id(training(f, two, data, {})) == "E_DATA_LABEL");  // 0, 1, 2
+  CHECK(error_id(training(f, two, data, {})) == "E_DATA_LABEL");  // the labels are 0, 1, 2
   CHECK(error_id({"eval", two, "--val", data, "--batch_size", "4"}) == "E_DATA_LABEL");
   CHECK(error_id(training(f, model, data, {})) == "none");
   const std::vector<std::string> pairs = {"--loss", "mnr", "--shuffle", "false"};
@@ -154,7 +154,7 @@ TEST_CASE("labels beyond the model's classes and batches that part pairs are ref
   CHECK(error_id(training(f, model, data, {"--loss", "mnr"})) == "E_PAIRS");
   CHECK(error_id(training(f, model, data, {"--loss", "mnr", "--shuffle", "false", "--batch_size", "5"})) == "E_PAIRS");
   CHECK(error_id(training(f, model, data, {"--loss", "triplet", "--shuffle", "false", "--batch_size", "6"})) ==
-        "E_DATA_PAIRS");  // 16 rows
+        "E_DATA_PAIRS");  // after two batches of 6 rows, 4 of the 16 rows are left
 }
 
 TEST_CASE("a model that computes its own loss trains as the same loss outside") {

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Four rows for kMlp.
+// Writes four rows for kMlp.
 void write_rows(const std::string& path) {
   HostTensor x = HostTensor::empty(DType::f32, {12, 4}), label = HostTensor::empty(DType::i64, {12});
   for (int64_t i = 0; i < 48; ++i) x.as_mutable<float>()[i] = static_cast<float>(i * 7 % 11) * 0.1f;
@@ -40,7 +40,7 @@ TEST_CASE("every verb takes a folder for the model in it, and says which file it
     const std::string line = "model: " + f.path.string() + "/m/" + inside;
     const size_t first = s.err.find(line);
     REQUIRE(first != std::string::npos);
-    CHECK(s.err.find(line, first + 1) == std::string::npos);  // once
+    CHECK(s.err.find(line, first + 1) == std::string::npos);  // the line occurs once
   };
   took({"check", f / "m"});
   took({"plan", f / "m"});

@@ -12,7 +12,7 @@ using namespace amp::test;
 
 namespace {
 
-// Random values, because a sinusoid would be taken for a table of positions.
+// Returns random values, because a sinusoid would be taken for a table of positions.
 std::string numbers(int n, int step, double scale) {
   std::string out;
   for (int i = 1; i <= n; ++i) {
@@ -24,7 +24,7 @@ std::string numbers(int n, int step, double scale) {
   return out;
 }
 
-// An encoder without a head: hidden states of tokens.
+// Returns an encoder without a head, whose output is the hidden states of tokens.
 std::string encoder(const TempDir& f, int rows = 12) {
   return save(f, test::parse("<ir_version: 8, opset_import: [\"\": 17]> net (int64[B,S] input_ids, int64[B,S] "
                              "attention_mask) => (float[B,S,4] last_hidden_state) <float[" +

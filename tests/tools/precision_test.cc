@@ -25,7 +25,7 @@ std::vector<float> waves(int64_t n, double step, double scale = 1) {
   return v;
 }
 
-// Random values, because a sinusoid would be taken for a table of positions.
+// Returns random values, because a sinusoid would be taken for a table of positions.
 std::vector<float> weights(int64_t n, double step, double scale = 1) {
   std::vector<float> out;
   for (int64_t i = 1; i <= n; ++i)
@@ -40,7 +40,7 @@ std::string numbers(int64_t n, double step) {
 
 const std::string kHeader = "<ir_version: 8, opset_import: [\"\": 17]> ";
 
-// x [B,4] -> 8 -> y [B,3]
+// Returns a model x [B,4] -> 8 -> y [B,3].
 std::string two_layers(const TempDir& f, const std::string& last = "y = Identity(l)") {
   return save(f, test::parse(kHeader + "net (float[B,4] x) => (float[B,3] y) <float[4,8] w1 = {" + numbers(32, 0.7) +
                              "}, float[8,3] w2 = {" + numbers(24, 1.1) +
@@ -85,7 +85,7 @@ void write_table(const TempDir& f) {
   write_bytes(f / "t.csv", table);
 }
 
-// Token ids -> the mean of their vectors -> two layers.
+// Returns a model that applies two layers to the mean of the vectors of token ids.
 std::string bag_of_words(const TempDir& f, double scale) {
   std::string big;
   for (const float v : weights(64, 0.9, scale)) big += cat(big.empty() ? "" : ", ", v);
@@ -126,7 +126,7 @@ TEST_CASE("grad scales the loss down from the first scale until all is finite, a
   CHECK(fixed.scale == 128);
   CHECK(fixed.error(want) < 2e-3);
   const Grad brain = grad(f, data, {"--loss", "mse", "--dtype", "bf16"});
-  CHECK(brain.scale == 1);  // none
+  CHECK(brain.scale == 1);  // no loss scaling for bf16
   CHECK(brain.error(want) < 2e-2);
 
   // A fixed scale is kept, with a warning. Gradients that are not finite are not written.
@@ -157,7 +157,7 @@ TEST_CASE("grad keeps with a scale what scale 1 loses", "[precision]") {
   const Grad lost =
       grad(f, data, {"--loss", R"({"kind": "mse", "weight": 1e-9})", "--dtype", "fp16", "--loss_scale", "1"});
   const Grad kept = grad(f, data, {"--loss", R"({"kind": "mse", "weight": 1e-9})", "--dtype", "fp16"});
-  CHECK(lost.error(want) == 1);  // all zero
+  CHECK(lost.error(want) == 1);  // all gradients are zero
   CHECK(kept.scale == 65536);
   CHECK(kept.error(want) < 0.05);
 }

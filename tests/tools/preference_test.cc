@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A folder of a decoder with a tokenizer.
+// Returns a folder of a decoder with a tokenizer.
 std::string decoder(const TempDir& f) {
   fs::copy("tests/data/llm/qwen3-fp32", f / "model");
   for (const char* file : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
@@ -26,7 +26,7 @@ std::string decoder(const TempDir& f) {
 
 json message(const char* role, const char* text) { return {{"role", role}, {"content", text}}; }
 
-// Rows of texts, and the same content as conversations in three and in two columns.
+// Writes rows of texts, and the same content as conversations in three and in two columns.
 void write_rows(const TempDir& f) {
   std::string texts, three, two;
   for (const auto& [prompt, chosen, rejected] :

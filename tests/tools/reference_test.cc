@@ -35,8 +35,8 @@ std::string decoder(const TempDir& f, const std::string& name) {
 }
 
 struct Run {
-  std::vector<double> losses;  // of the steps
-  json last;                   // of the validation data
+  std::vector<double> losses;  // losses of the steps
+  json last;                   // last metrics of the validation data
   std::string said;
 };
 

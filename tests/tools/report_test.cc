@@ -17,7 +17,7 @@ using nlohmann::json;
 
 namespace {
 
-// Texts of two words, some with a tag at the end. The class is the first word, except in every seventh row.
+// Writes texts of two words, some with a tag at the end. The class is the first word, except in every seventh row.
 void write_texts(const std::string& path, int rows) {
   const char* const words[] = {"red", "green", "blue"};
   std::string out = "id,text,label\n";
@@ -71,7 +71,7 @@ TEST_CASE("the worst errors of a run of texts are rows that its model predicts w
     const auto row = wrong.find(s["text"][0][1].get<std::string>() + "|" + s["label"].get<std::string>());
     REQUIRE(row != wrong.end());
     CHECK((*row->second)["predicted_label"] == s["predicted"]);
-    // tolerance: the same arithmetic, but batches of other rows
+    // The tolerance allows for batches of other rows, which change the order of sums.
     CHECK(s["probability"].get<double>() == Catch::Approx((*row->second)["probability"].get<double>()).margin(1e-5));
     CHECK(s["error"].get<double>() ==
           Catch::Approx(-std::log((*row->second)["probabilities"][s["label"].get<std::string>()].get<double>()))

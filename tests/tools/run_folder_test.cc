@@ -100,7 +100,7 @@ TEST_CASE("overwrite is neither recorded nor taken from a configuration", "[fold
   CHECK_FALSE(json::parse(bytes_of(dir + "/run.json"))["config"].contains("overwrite"));
   const auto before = contents(dir);
   CHECK(error_of([&] { must_run({"--config", dir + "/run.json"}); }).id() == "E_OUTPUT_EXISTS");
-  // As an earlier version recorded it.
+  // Writes run.json as an earlier version recorded the flag.
   json old = json::parse(bytes_of(dir + "/run.json"));
   old["config"]["overwrite"] = true;
   old["sources"]["overwrite"] = "command line";
@@ -125,8 +125,8 @@ TEST_CASE("an input in the run's folder is never replaced", "[folder]") {
     CHECK(e.id() == "E_OUTPUT_INPUT");
     CHECK_THAT(e.fact(), ContainsSubstring("--model") && ContainsSubstring("mine/model.onnx"));
   }
-  // The file is not an input of this run, and no record shows that a run wrote it. --overwrite and --resume do not
-  // permit it either.
+  // model.onnx is not an input of this run, and no record shows that a run wrote it. --overwrite and --resume do
+  // not permit replacing it either.
   for (const OutputRequest& r : {OutputRequest{dir, "none", false, {}}, OutputRequest{dir, "none", true, {}},
                                  OutputRequest{dir, "auto", false, {}}}) {
     const Error e = refused(r);

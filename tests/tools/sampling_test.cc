@@ -11,7 +11,7 @@ using namespace amp::test;
 
 namespace {
 
-// The logits of a text are the mean of its tokens' rows in a trained table.
+// Returns a classifier whose logits are the mean of the tokens' rows in a trained table.
 std::string classifier(const TempDir& f) {
   std::string zeros = "0";
   for (int i = 1; i < 24; ++i) zeros += ",0";
@@ -23,7 +23,7 @@ std::string classifier(const TempDir& f) {
                              "Mul(x, m) logits = ReduceSum(y, one) }"));
 }
 
-// 36 texts of class "no" and 4 of class "yes". Each has 1 to 6 words, which are 3 to 8 tokens.
+// Writes 36 texts of class "no" and 4 of class "yes". Each has 1 to 6 words, which are 3 to 8 tokens.
 void write_texts(const TempDir& f) {
   write_bytes(f / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nred\ngreen\nblue\ncar\ntree\nsky\nruns\n");
   std::string rows = "text,label,score\n";
@@ -138,7 +138,7 @@ TEST_CASE("--weighted_sampling learns the rare class as well as the other") {
     for (const auto& row : rows) sum += row["probabilities"]["yes"].get<double>();
     return sum / static_cast<double>(rows.size());
   };
-  CHECK(share_of_yes({}) < 0.25);  // one in ten
+  CHECK(share_of_yes({}) < 0.25);  // without weights, one row in ten is "yes"
   const double weighted = share_of_yes({"--weighted_sampling"});
   CHECK(weighted > 0.35);
   CHECK(weighted < 0.65);

@@ -26,7 +26,7 @@ void copy_in(const std::string& from, const std::string& to) {
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
 }
 
-// modules.json and the pooling's configuration, as version 6 writes them; old: as earlier versions.
+// Writes modules.json and the pooling's configuration, as version 6 writes them; old: as earlier versions.
 void write_modules(const std::string& folder, const std::string& mode, bool normalize = false, bool old = false,
                    const std::string& more = {}) {
   std::filesystem::create_directories(folder + "/1_Pooling");

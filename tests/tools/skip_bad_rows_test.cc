@@ -16,7 +16,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Logits are the sum of the tokens' rows in a table that is learned.
+// Returns a classifier whose logits are the sum of the tokens' rows in a learned table.
 std::string classifier(const TempDir& f) {
   std::string zeros = "0";
   for (int i = 1; i < 24; ++i) zeros += ",0";
@@ -205,7 +205,7 @@ TEST_CASE("images that are missing or cannot be decoded are skipped", "[skip]") 
   CHECK_THAT(skipped[0].at("reason").get<std::string>(), ContainsSubstring("bad/a/12.png"));
   CHECK(run("bad", "no", {"--skip_bad_rows", "1"}).code == 5);
   CHECK(run("bad", "no", {}).code == 5);
-  // A table of paths, one of which names no file.
+  // Tests a table of paths, one of which names no file.
   std::string rows = "file,label\n", good = rows;
   for (int i = 0; i < 16; ++i) good += cat("clean/", i % 2 ? "a" : "b", "/", 10 + i, ".pgm,", i % 2 ? "a" : "b", "\n");
   write_bytes(f / "good.csv", good);
@@ -220,7 +220,7 @@ TEST_CASE("images that are missing or cannot be decoded are skipped", "[skip]") 
 
 namespace {
 
-// Each token has two trained numbers: the logits of two tags, or of an answer's start and end.
+// Returns a model with two trained numbers per token: the logits of two tags, or of an answer's start and end.
 std::string token_model(const TempDir& f, const std::string& outputs, const std::string& nodes) {
   std::string zeros = "0";
   for (int i = 1; i < 24; ++i) zeros += ",0";
@@ -280,7 +280,7 @@ TEST_CASE("rows whose words and tags do not match are skipped", "[skip]") {
   with.insert(with.end(), known.begin(), known.end());
   compare_skipped(f, "words,tags\n", row, bad, {"2 words in column 'words', 1 tags", "0 words", "the tag 'maybe'"},
                   with);
-  // A column that is missing is not a fault of the rows.
+  // A missing column is an error of the table, not of its rows, so it is not skipped.
   Words other = {model, "--task", "token", "--text_columns", "words", "--label_column", "tag", "--skip_bad_rows", "99"};
   for (const std::string& word : Words{"--train", f / "bad.csv", "--vocab", f / "vocab.txt", "--output_dir", f / "no"})
     other.push_back(word);

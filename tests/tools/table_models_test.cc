@@ -18,8 +18,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// 120 rows. Categories: city (3 values), rooms (4). Numbers: area, and age, which every tenth row lacks. kind is one of
-// three classes, which area determines; price is a number.
+// Returns a table of 120 rows. Categories: city (3 values), rooms (4). Numbers: area, and age, which every tenth row
+// lacks. kind is one of three classes, which area determines; price is a number.
 std::string shop(int rows = 120) {
   std::string out = "id,city,rooms,area,age,kind,price\n";
   for (int i = 0; i < rows; ++i) {

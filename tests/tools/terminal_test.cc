@@ -60,7 +60,7 @@ TEST_CASE("strings of a model do not control the terminal") {
     for (const std::vector<std::string>& words : commands) {
       const std::string out = printed(words);
       INFO(join(words, " ") << ": " << printable_lines(out));
-      if (words[0] == "check" || words[0] == "plan") CHECK(out.find("Op") != std::string::npos);  // it is named
+      if (words[0] == "check" || words[0] == "plan") CHECK(out.find("Op") != std::string::npos);  // Op is named
       CHECK(printable_lines(out) == out);
     }
   }

@@ -49,7 +49,7 @@ TEST_CASE("the best span of all windows of a question counts") {
 }
 
 namespace {
-// make_answers2_golden.py: positions are code points; the only character above one byte is "É".
+// The questions of make_answers2_golden.py. Its positions are code points; the only character above one byte is "É".
 struct Questions {
   AnswerKey key;
   std::vector<float> start, end;

@@ -12,7 +12,7 @@ using namespace amp::test;
 
 namespace {
 
-// Queries at padded positions have no key: kept (batch, 1, query, key).
+// Queries at padded positions have no key. `kept` (batch, 1, query, key) states which keys a query attends to.
 const std::string kBefore = R"(
     input ids int64
     input mask bool

@@ -61,7 +61,7 @@ TEST_CASE("EMA with warm-up, of every third step, and SWA, resumed in the middle
         o = std::move(next);
       }
       std::vector<double> grads = spread(layout, g["grads"][t]);
-      if (t % 9 == 4) {  // skipped
+      if (t % 9 == 4) {  // a skipped step
         std::vector<double> bad = grads;
         bad[0] = std::numeric_limits<double>::infinity();
         CHECK_FALSE(o->apply(p.data(), bad.data(), 1, o->inspect(bad.data(), 1), 0.1));
@@ -103,7 +103,7 @@ TEST_CASE("one-cycle's rates and momenta are torch's over 1,000 steps", "[schedu
     std::vector<double> p = spread(layout, g["start"]);
     auto o = std::make_unique<LaidOut<double>>(config, layout, p.data());
     for (int64_t t = 0; t < 50; ++t) {
-      if (t == 23) {  // resumed
+      if (t == 23) {  // a resumed run
         auto next = std::make_unique<LaidOut<double>>(config, layout, p.data());
         next->load_state(o->state(), o->steps());
         o = std::move(next);

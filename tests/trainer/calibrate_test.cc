@@ -44,7 +44,7 @@ const char* const kBlock = R"(
     logits = MatMul(n2, wc)
     output logits)";
 
-// Labels are decided by a linear map of the input.
+// Returns inputs, and labels that a linear map of the input decides.
 Tensors data() {
   const HostTensor x = normal({64, 16}, 1, 100), w = normal({16, 4}, 1, 101);
   std::vector<int64_t> label;
@@ -93,7 +93,7 @@ TEST_CASE("a block beyond fp16's range never trains under O1 and does under the 
   CHECK(found.within);
   CHECK(found.error <= 1e-2);
   CHECK(found.plan.any_f16());
-  CHECK(found.plan.nodes[static_cast<size_t>(8)].compute == Compute::f32);  // down
+  CHECK(found.plan.nodes[static_cast<size_t>(8)].compute == Compute::f32);  // the node 'down'
   bool reason = false;
   for (const Decision& d : found.plan.nodes) reason = reason || d.rule.find("beyond fp16's 65504") != std::string::npos;
   CHECK(reason);

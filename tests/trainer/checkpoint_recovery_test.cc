@@ -91,12 +91,12 @@ TEST_CASE("a temporary checkpoint is recovered if it is complete and none of its
     save_checkpoint(dir, sample(step, 1));
     if (!name.empty()) stdfs::rename(checkpoint_path(dir, step), t / name);
   };
-  make(1, "checkpoint-1.tmp-7");         // its save was complete
-  make(2, "checkpoint-2.tmp-7");         // torn
-  make(3, "checkpoint-3.tmp-7-pruned");  // being removed
-  make(4, "checkpoint-4.tmp-7");         // beside a damaged one
+  make(1, "checkpoint-1.tmp-7");         // a complete save
+  make(2, "checkpoint-2.tmp-7");         // a torn save
+  make(3, "checkpoint-3.tmp-7-pruned");  // a checkpoint that was being removed
+  make(4, "checkpoint-4.tmp-7");         // a complete save beside a damaged checkpoint
   make(4, "");
-  make(5, "checkpoint-5.tmp-7-old");  // beside a good one
+  make(5, "checkpoint-5.tmp-7-old");  // a complete save beside a good checkpoint
   make(5, "");
   stdfs::resize_file(t / "checkpoint-2.tmp-7/state.safetensors", 50);
   stdfs::remove(t / "checkpoint-4/manifest.json");
@@ -163,7 +163,7 @@ TEST_CASE("an old checkpoint whose new name cannot be made durable stays whole, 
     if (path_exists(old)) CHECK(value_of(load_checkpoint(old)) == 1);
     if (saved) CHECK(value_of(load_checkpoint(recent)) == 2);
     if (saved && path_exists(old)) CHECK_FALSE(warnings.empty());
-    if (calls < k) return;  // every one has failed once
+    if (calls < k) return;  // every fsync has failed once
   }
   FAIL("there is no end of calls of fsync");
 }

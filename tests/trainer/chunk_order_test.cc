@@ -92,7 +92,7 @@ Losses losses_of(const std::string& name) {
   return out;
 }
 
-// The number of times that the values of `words` columns change between chunks, in the order of execution.
+// Returns the number of times that the values of `words` columns change between chunks, in the order of execution.
 int changes(const Graph& g, int64_t chunk) {
   std::vector<int64_t> of(static_cast<size_t>(g.n_values()), -1);
   int count = 0;

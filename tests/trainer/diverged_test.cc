@@ -143,7 +143,7 @@ TEST_CASE("the first skips are a remark, later ones an alarm by rate", "[diverge
   }
   CHECK(alarms == std::vector<int>{50, 260, 670});
   SkipWatch rare(c, false);
-  for (int i = 0; i < 2000; ++i) CHECK(rare.observe(step(i % 20 != 7)).text.empty());  // 5 in 100
+  for (int i = 0; i < 2000; ++i) CHECK(rare.observe(step(i % 20 != 7)).text.empty());  // 5 skips in 100 steps
 
   // A resumed run and a run with a fixed scale do not search for a first finite scale.
   LossScaleConfig off;

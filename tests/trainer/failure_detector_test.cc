@@ -87,8 +87,8 @@ TEST_CASE("a process that goes away is named to all others at once", "[ranks][fa
   const int gone = GENERATE(0, 1, 3);
   Processes p(4, 60);
   p.channels[static_cast<size_t>(gone)]->doing(41, "evaluation");
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // a heartbeat reports it
-  p.channels[static_cast<size_t>(gone)].reset();                // its connections are closed without a message
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // until a heartbeat has reported this phase
+  p.channels[static_cast<size_t>(gone)].reset();                // closes its connections without a message
   const std::vector<Told> told = p.after(10, 3);
   const std::string fact = cat("rank ", gone, " (host ", this_process(0).host, ", process ", ::getpid(), ") is gone");
   for (int r = 0; r < 4; ++r) {

@@ -24,7 +24,7 @@ std::vector<T> gather(const FlatLayout& layout, const nlohmann::json& tensors, d
   return out;
 }
 
-// The optimizer of a golden run with its settings, which have torch's names.
+// Returns the optimizer of a golden run with its settings, which have torch's names.
 inline OptimizerConfig rule_of(const nlohmann::json& run) {
   OptimizerConfig o;
   o.rule = update_rule_from_name(run.at("kind"));

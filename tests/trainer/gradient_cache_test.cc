@@ -195,7 +195,7 @@ TEST_CASE("dropout draws the same in both passes of a cached window", "[gradient
   const SourceGraph without = encoder();
   Session still(without, options);
   CHECK(still.launch_forward(losses, micro[0]).read("y").to_doubles() != first[0]);
-  // One batch of all rows gives the same, because random nodes number a window's samples.
+  // One batch of all rows gives the same results, because random nodes number the samples of an accumulation step.
   if (!low) CHECK(error(cached(session, losses, micro).gradients, plain(session, losses, {batch}).gradients) <= 2e-6);
 }
 

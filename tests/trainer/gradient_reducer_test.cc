@@ -22,8 +22,8 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-// Gradients of a matrix. Each rank has every n-th row. Row 7 is -0 on all ranks; row 8 is not finite on one
-// rank.
+// Returns gradients of a matrix. Each rank has every n-th row. Row 7 is -0 on all ranks; row 8 is not
+// finite on one rank.
 std::vector<float> some_rows(int rank, int64_t rows, int64_t columns, int64_t every) {
   std::vector<float> out(static_cast<size_t>(rows * columns), 0.0F);
   const auto set = [&](int64_t row, float x) { std::fill_n(out.begin() + row * columns, columns, x); };
@@ -36,7 +36,7 @@ std::vector<float> some_rows(int rank, int64_t rows, int64_t columns, int64_t ev
   return out;
 }
 
-// Three matrices larger than a bucket, a table, small parameters, and a frozen one.
+// Returns a layout of three matrices larger than a bucket, a table, small parameters, and a frozen one.
 FlatLayout layout_of_many() {
   FlatLayout layout;
   layout.add("a", {1100, 1000});
@@ -210,7 +210,7 @@ TEST_CASE("training with sums in 16 bits", "[ranks]") {
     CHECK(job.run(1, 8)[0].params == [&] {
       job.config.grad_reduce_dtype = DType::f32;
       return job.run(1, 8)[0].params;
-    }());  // one rank sends nothing
+    }());  // a single rank sends nothing, so the type has no effect
   }
   job.config.grad_reduce_dtype = DType::f16;
   require_skipped_together(job);

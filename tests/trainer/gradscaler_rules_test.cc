@@ -105,7 +105,7 @@ TEST_CASE("a skipped step leaves parameters and optimizer state untouched", "[gr
   CHECK_FALSE(w.step(s));
   CHECK(w.p[0] == 1.0f);
   CHECK(w.optimizer->steps() == 0);
-  CHECK(w.moment("m/w") == std::vector<float>(3, 0.0f));  // torch: not even created
+  CHECK(w.moment("m/w") == std::vector<float>(3, 0.0f));  // torch would not even create the moments
   CHECK(w.moment("v/w") == std::vector<float>(3, 0.0f));
   CHECK(s.scale() == 32768);
   // The first applied step is step 1 of Adam, as if no step had been skipped.
@@ -242,7 +242,7 @@ TEST_CASE("one scale a window, unscaled once after its last micro-batch, one upd
 }
 
 TEST_CASE("Apex's and onnxruntime's bounds, hysteresis, k infinities in a row", "[gradscaler]") {
-  LossScaleConfig c;  // onnxruntime: 1 .. 2^24
+  LossScaleConfig c;  // the default limits are onnxruntime's: 1 to 2^24
   CHECK(c.min == 1);
   CHECK(c.max == 16777216);
   c.growth_interval = 1;

@@ -55,8 +55,8 @@ LossSpec loss_of(const std::string& kind, const std::string& output = "y", const
   return s;
 }
 
-// Labels at the first, the last and other positions of some sequences. every: a label at every position that is a
-// multiple of it; 0: none.
+// Returns a batch with labels at the first, the last and other positions of some sequences. every: a label at
+// every position that is a multiple of it; 0: none.
 Tensors batch_of(int64_t every, int64_t length = kLength, int64_t padded = 0) {
   std::vector<int64_t> ids, mask, label, other;
   for (int64_t i = 0; i < kBatch * length; ++i) {
@@ -256,7 +256,7 @@ TEST_CASE("all rows are computed where something else reads them", "[label_rows]
   Pair r(over, {}, loss_of("masked_lm"));
   CHECK(r.check_step({batch_of(9)}, 1e-12) == 0);
 
-  // Labels that are numbers.
+  // The labels are numbers.
   Pair s(g, {}, loss_of("mse"));
   Tensors numbers = batch_of(9);
   numbers["label"] = normal({kBatch, kLength, kWords}, 1, 3);

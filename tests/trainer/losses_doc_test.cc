@@ -24,7 +24,7 @@ std::string parameters_of(const LossRule& r) {
   return join(texts, ", ");
 }
 
-// The table of kinds, one line per form of output and label.
+// Returns the table of kinds, one line per form of output and label.
 std::string table() {
   std::string out = "| kind | output and label | loss of an item | N | parameters |\n|---|---|---|---|---|\n";
   for (const LossRule& r : loss_rules()) {

@@ -18,7 +18,7 @@ struct Case {
   std::string name;
   SourceGraph graph;
   Losses losses;
-  std::vector<Tensors> batches;  // of a window
+  std::vector<Tensors> batches;  // micro-batches of an accumulation step
   SessionOptions options;
   bool saves = true;  // whether some choice needs fewer bytes
 };
@@ -37,7 +37,7 @@ Tensors with_labels(HostTensor x, uint64_t seed) {
   return {{"x", std::move(x)}, {"label", HostTensor::of<int64_t>({rows}, label)}};
 }
 
-// Layers of products, softplus, normalization and dropout, with sums around them.
+// Returns layers of products, softplus, normalization and dropout, with sums around them.
 Case dropouts() {
   std::string text = "input x\n", scales, h = "x";
   for (int i = 0; i < 6; ++i) {
@@ -56,7 +56,7 @@ Case dropouts() {
   return c;
 }
 
-// A residual block of convolutions with batch normalization. Training updates its running statistics.
+// Returns a residual block of convolutions with batch normalization. Training updates its running statistics.
 Case convolutions() {
   const std::string text = R"(
     input x
@@ -93,7 +93,8 @@ Case convolutions() {
   return c;
 }
 
-// Attention over sequences of two lengths, computed without their padding: one layer, too few to save anything.
+// Returns attention over sequences of two lengths, computed without their padding. Its single layer is too
+// small for recomputation to save memory.
 Case attention() {
   const PaddingCase from = padding_cases().front();
   Case c{"attention", random_graph(from.text, from.scales), {from.loss}, {}, from.options};
@@ -130,7 +131,7 @@ bool same(const HostTensor& a, const HostTensor& b) {
   return a.bytes() == b.bytes() && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
 }
 
-// Tests every choice, from the largest.
+// Tests every choice, from the one with the largest memory on.
 void check_choices(const Case& c) {
   const Result whole = run(c, 0);
   CHECK(whole.recomputed.empty());

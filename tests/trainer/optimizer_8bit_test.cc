@@ -16,7 +16,7 @@ namespace {
 
 json golden() { return json::parse(std::ifstream(test::test_data("trainer/optimizer_8bit.json"))); }
 
-// make_optimizer_8bit.py's numbers().
+// Fills x with the numbers of numbers() in make_optimizer_8bit.py, times factor.
 void fill(float* x, int64_t n, int64_t seed, float factor) {
   for (int64_t i = 1; i <= n; ++i) {
     const double y = static_cast<double>((7919 * i + 104729 * seed) % 10007) / 5003 - 1;
@@ -26,7 +26,8 @@ void fill(float* x, int64_t n, int64_t seed, float factor) {
 
 }  // namespace
 
-// bitsandbytes makes the maps by torch.linspace, whose rounding depends on the processor's vector width: an ulp or two.
+// bitsandbytes makes the maps by torch.linspace, whose rounding depends on the processor's vector width. So the maps
+// differ by one or two ulps.
 TEST_CASE("the maps of 8-bit moments are bitsandbytes'") {
   const json g = golden();
   for (const bool is_signed : {false, true}) {
@@ -54,8 +55,9 @@ TEST_CASE("a block takes the nearest code, and gives back what it was to a part 
   CHECK(map[codes[9]] == 0);
 }
 
-// An element between two codes could get either code by the rounding of the moment itself (bitsandbytes computes m as
-// beta m + (1 - beta) g, torch.lerp not); none of these does: weights are below 1 and a step rounds each a few times.
+// An element halfway between two codes could get either code, because bitsandbytes rounds moments differently: it
+// computes beta m + (1 - beta) g, and not torch.lerp. No element here is halfway. Weights are below 1, and a step
+// rounds each a few times.
 TEST_CASE("8-bit moments follow bitsandbytes") {
   const json g = golden();
   const auto every = g.at("every").get<size_t>();

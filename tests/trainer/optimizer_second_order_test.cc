@@ -34,7 +34,7 @@ OptimizerConfig config_of(const json& c) {
   return o;
 }
 
-// The gradient of the golden runs, times the loss scale.
+// Returns the gradient of the golden runs, times the loss scale.
 template <class T>
 std::vector<T> gradient(std::vector<T> given, const std::vector<T>& p, double scale) {
   for (size_t i = 0; i < given.size(); ++i) given[i] = (given[i] + T(0.25) * p[i]) * static_cast<T>(scale);

@@ -46,7 +46,7 @@ TEST_CASE("metrics of ordered classes are scikit-learn's", "[ordinal]") {
       INFO(name << ": " << value);
       CHECK(std::abs(value - c["metrics"].at(name).get<double>()) <= 1e-12);
     }
-    // Predictions agree with these classes.
+    // The predicted classes are those of the golden file.
     PredictionContext context;
     context.rows = std::ssize(labels);
     const auto predictions = make_predictions(kOrdinal, coral(), context);

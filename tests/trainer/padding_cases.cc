@@ -18,7 +18,7 @@ const std::string kScales =
 
 int64_t token(const CaseBatch& c, int64_t b, int64_t s) { return (5 * s + 3 * b + 7 * c.step) % 10 + 1; }
 
-// ids: token ids; padded positions have other ids in every batch. label: one class per sequence.
+// Returns a batch. ids: token ids; padded positions have other ids in every batch. label: one class per sequence.
 Tensors plain_batch(const CaseBatch& c) {
   std::vector<int64_t> ids, mask, label;
   for (int64_t b = 0; b < kBatch; ++b) {
@@ -35,7 +35,7 @@ Tensors plain_batch(const CaseBatch& c) {
           {"label", HostTensor::of<int64_t>({kBatch}, label)}};
 }
 
-// One class per token; `padded` at padded positions, from step `from` on.
+// Returns a batch with one class per token; the class is `padded` at padded positions, from step `from` on.
 Tensors token_batch(const CaseBatch& c, int64_t padded, int from) {
   Tensors t = plain_batch(c);
   const std::vector<int64_t> mask = t.at("mask").to_ints();
@@ -205,7 +205,7 @@ void add_losses(std::vector<PaddingCase>& cases) {
   cases.push_back(regression);
 }
 
-// Masks that are not ones followed by zeros, and token types.
+// Adds cases with masks that are not ones followed by zeros, and with token types.
 void add_inputs(std::vector<PaddingCase>& cases) {
   const std::string text = encoder(mask_kinds()[0], kNoMix);
   const auto with_mask = [](const std::function<int64_t(int64_t s, int64_t n, int64_t length)>& at) {
@@ -248,7 +248,7 @@ void add_inputs(std::vector<PaddingCase>& cases) {
   cases.push_back(types);
 }
 
-// Separate queries attend to the tokens, or the tokens attend to another sequence.
+// Adds cases in which separate queries attend to the tokens, or the tokens attend to another sequence.
 void add_cross(std::vector<PaddingCase>& cases) {
   const std::string ask = R"(
     param G 5 8

@@ -1,5 +1,5 @@
 // Padding removal in evaluation: outputs and losses equal those of the padded graph, also if the graph does not prove
-// it. Non-finite values are those of the padded graph, as an inference engine computes them.
+// that they do. Non-finite values are those of the padded graph, as an inference engine computes them.
 #include <catch2/catch_all.hpp>
 #include <cmath>
 #include <limits>

@@ -9,7 +9,7 @@ namespace amp::test {
 namespace {
 constexpr auto kAll = PaddingCase::all, kNone = PaddingCase::none, kSome = PaddingCase::some;
 
-// Learned embeddings of positions, which are 0, 1, ... or are counted by the mask, as in RoBERTa.
+// Returns learned embeddings of positions, which are 0, 1, ... or are counted by the mask, as in RoBERTa.
 std::string embeddings(bool counted) {
   std::string s = R"(
     input ids int64
@@ -115,7 +115,7 @@ const std::vector<ModelPart>& mask_kinds() {
   return kinds;
 }
 
-// A layer of attention and a feed-forward part, from `n` to `h`.
+// Returns a layer of attention and a feed-forward part, from `n` to `h`.
 static std::string layer(const std::string& mask) {
   return R"(
     param Wq 8 8

@@ -26,7 +26,7 @@ inline const std::string kNoMix = "t = Identity(h)\n";
 inline const std::string kClassifier = "param Wc 8 3\ny = MatMul(r, Wc)\noutput y\n";
 inline const std::string kTokenClassifier = "param Wc 8 3\ny = MatMul(t, Wc)\noutput y\n";
 
-// counted: positions are counted from the mask, as in RoBERTa; else 0, 1, ...
+// Returns an encoder. counted: positions are counted from the mask, as in RoBERTa; else 0, 1, ...
 std::string encoder(const ModelPart& mask, const std::string& mix, bool counted = false);
 
 }  // namespace amp::test

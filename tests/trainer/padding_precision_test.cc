@@ -20,8 +20,8 @@ PaddingCase plain_case() {
                        [](const PaddingCase& c) { return c.name == "mask plain, first token"; });
 }
 
-// The loss of a token whose label has a logit of `label` and whose two other classes have `other`, in fp16, to which
-// the last matrix product added one rounding.
+// Returns the fp16 loss of a token whose label has the logit `label` and whose two other classes have the logit
+// `other`, after the last matrix product added one rounding.
 double half_loss(double label, double other, double rounding) {
   const auto rounded = [](double x) { return static_cast<double>(static_cast<float>(Half(static_cast<float>(x)))); };
   return std::log1p(2 * std::exp(rounded(other) - rounded(label + rounding)));
@@ -56,14 +56,14 @@ TEST_CASE("in 16 bits a difference decides only if fp32 has it", "[padding]") {
   REQUIRE(PaddingGuard::compare(LossesAndOutputs{{padded}, {}}, LossesAndOutputs{{packed}, {}}, {}, {}, true) ==
           PaddingGuard::Verdict::different);
   const bool leak = GENERATE(false, true);
-  int full = 0;  // results in fp32
+  int full = 0;  // number of results in fp32
   const auto run = [&](const GraphRequest& asked, const Packing* packing) {
     full += asked.form == GraphForm::eval_full;
     const bool differs = packing && (asked.form == GraphForm::eval || leak);
     return LossesAndOutputs{{differs ? packed : padded}, {}};
   };
   for (int evaluation = 0; evaluation < 4; ++evaluation) CHECK(removal.agrees(r, run) == (!leak || evaluation > 0));
-  CHECK(full == (leak ? 2 : 6));  // both graphs: once, or in the three first evaluations
+  CHECK(full == (leak ? 2 : 6));  // two graphs, in one or in the first three evaluations
   CHECK(removal.guard().off() == leak);
   CHECK(warnings.size() == (leak ? 1 : 0));
 }

@@ -107,7 +107,7 @@ const std::map<std::string, std::string> kHeads = {
 
 Graph plain_graph(const std::string& text) { return fuse_operators(prune(CoreText(text).graph), {}, cpu_evaluator()); }
 
-// Sequences of these lengths; labels of padded tokens are ignored.
+// Returns a batch of sequences of these lengths; labels of padded tokens are ignored.
 Tensors batch(const std::vector<int64_t>& lengths, const Graph& g) {
   std::vector<int64_t> ids, there, label;
   for (size_t b = 0; b < lengths.size(); ++b) {

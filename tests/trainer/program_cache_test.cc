@@ -103,7 +103,7 @@ TEST_CASE("the cache of Programs stays within its limit over many lengths, with 
   CHECK(some.most_programs < all.most_programs / 2);
   CHECK(some.compiled > all.compiled);
   CHECK(some.most_constants <= all.most_constants);
-  CHECK(one.most_programs == 1);  // the current one is kept in any case
+  CHECK(one.most_programs == 1);  // the current Program is kept in any case
   CHECK(one.compiled >= some.compiled);
   for (const Trained* t : {&some, &one}) {
     CHECK(t->losses == all.losses);

@@ -111,7 +111,7 @@ struct RankedRun {
     config.max_steps = 12;  // two epochs of six
   }
 
-  // global: samples per micro-batch, over all ranks.
+  // Trains on `size` ranks. global: samples per micro-batch, over all ranks.
   std::vector<Replica> run(int size, int64_t global, const Checkpoint* from = nullptr) {
     std::vector<Replica> out(static_cast<size_t>(size));
     const StopSignals stop;
@@ -165,7 +165,7 @@ inline void require_equal(const std::vector<Replica>& ranks) {
   }
 }
 
-// In fp16, gradients of one rank overflow in two of twelve steps.
+// Checks that all ranks skip a step in which one rank overflows. In fp16, this happens in two of twelve steps.
 inline void require_skipped_together(RankedRun& job) {
   job.config.max_steps = 12;
   job.config.scale.init = 1024;
@@ -186,7 +186,7 @@ inline void require_skipped_together(RankedRun& job) {
 inline const std::vector<std::string> kSharded{"AdamW, clipping, averages", "SGD with momentum, Lookahead",
                                                "SAM, fp16 with an overflow"};
 
-// Two runs with one of those optimizers that differ only in their folders and in sharding: the second shards its state.
+// Sets up an optimizer of kSharded. A test's two runs differ only in folders and sharding; the second one is sharded.
 inline void use_sharded(RankedRun& job, const std::string& what) {
   OptimizerConfig& o = job.config.optimizer;
   if (what[0] == 'A') {

@@ -19,7 +19,7 @@ ScheduleConfig of(const std::string& kind, int64_t steps, double warmup = 0, Set
   return {kind, 1, warmup, steps, std::move(settings)};
 }
 
-// The state of a run after `step` attempted steps, of which `applied` were applied.
+// Returns the checkpoint of a run after `step` attempted steps, of which `applied` were applied.
 Checkpoint checkpoint(const ScheduleConfig& schedule, int64_t max_steps, int64_t step, int64_t applied) {
   Checkpoint c;
   c.step = step;

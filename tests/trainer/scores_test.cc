@@ -87,7 +87,7 @@ TEST_CASE("metrics whose value the number of classes decides are left out, and r
   CHECK_THROWS_AS(require_applies("top5_accuracy", 5, "`require`"), Error);
   CHECK_THROWS_AS(require_applies("binary_f1", 3, "`require`"), Error);
   CHECK_NOTHROW(require_applies("top5_accuracy", 6, "`require`"));
-  CHECK_NOTHROW(require_applies("top5_accuracy", 0, "`require`"));  // not known yet
+  CHECK_NOTHROW(require_applies("top5_accuracy", 0, "`require`"));  // the number of classes is not known yet
 }
 
 TEST_CASE("of equal probabilities, the higher class is ranked first for the top five") {

@@ -10,8 +10,8 @@
 
 namespace amp::test {
 
-// A graph in the text form of tests/precision/text_graph.h whose parameters get normal random values. scales: one line
-// "W 0.1" per parameter; parameters without a line keep the text's constant.
+// Returns a graph in the text form of tests/precision/text_graph.h whose parameters get normal random values. scales:
+// one line "W 0.1" per parameter; parameters without a line keep the text's constant.
 SourceGraph random_graph(const std::string& text, const std::string& scales);
 
 HostTensor normal(Dims dims, double scale, uint64_t seed);
@@ -26,7 +26,7 @@ struct RunOptions {
 };
 
 struct RunResult {
-  std::vector<double> loss;  // before each step
+  std::vector<double> loss;  // the loss before each step
   int64_t applied = 0, skipped = 0;
   float last_scale = 1;
 };

@@ -53,7 +53,7 @@ TEST_CASE("a second signal ends the process at once with 128 and its number") {
   CHECK(twice(SIGTERM, SIGTERM, later) == 143);
   CHECK(twice(SIGINT, SIGTERM, later) == 143);
   CHECK(twice(SIGUSR1, SIGTERM, later) == 143);  // the batch system's warning, then its time limit
-  CHECK(twice(SIGXCPU, SIGXCPU, later) == 75);   // the kernel repeats it every second
+  CHECK(twice(SIGXCPU, SIGXCPU, later) == 75);   // the kernel repeats SIGXCPU every second
   CHECK(twice(SIGTERM, SIGTERM, 0) == 75);       // the copy that timeout(1) sends to the process group
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("inside, a loop that polls; a signal that is ignored stays so") {
           return 75;
         }) == 75);
   CHECK(in_child([] {
-          ::signal(SIGHUP, SIG_IGN);  // nohup
+          ::signal(SIGHUP, SIG_IGN);  // as nohup does
           const ImmediateStop outer;
           const StopSignals stop;
           ::raise(SIGHUP);

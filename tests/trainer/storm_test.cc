@@ -63,7 +63,7 @@ std::function<bool(int64_t)> random_steps(double rate, uint32_t seed) {
   return [bad](int64_t step) { return bad[static_cast<size_t>(step)] != 0; };
 }
 
-// Window i of the data is attempted step i. leave_out: the data do not contain the bad windows.
+// Returns data in which window i belongs to attempted step i. leave_out: without the bad windows.
 std::unique_ptr<Dataset> make_data(const Storm& storm, bool leave_out = false) {
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
@@ -127,7 +127,7 @@ struct Run {
                                                {"label", HostTensor::zeros(DType::f32, {kRows, 1})}});
   }
 
-  // Everything that a step may change.
+  // Returns the bytes of everything that a step may change.
   Bytes state(const Trainer& t) const {
     Bytes out;
     const auto add = [&](const void* p, int64_t bytes) {

@@ -27,16 +27,16 @@ double metric(Task task, const std::string& spec, const std::vector<HostTensor>&
 
 TEST_CASE("class metrics read rows, tokens and pixels") {
   CHECK(metric(Task::classification, "ce", {floats({2, 2}, {0, 1, 3, 2})}, ints({2}, {1, 1}), "accuracy") == 0.5);
-  const HostTensor tokens = floats({1, 3, 2}, {0, 1, 1, 0, 0, 1});  // 1 0 1
+  const HostTensor tokens = floats({1, 3, 2}, {0, 1, 1, 0, 0, 1});  // predicted: 1 0 1
   CHECK(metric(Task::token, "ce", {tokens}, ints({1, 3}, {1, -100, 0}), "accuracy") == 0.5);
   // Position 0 predicts token 1, position 1 predicts token 0. The target of the last position is not known.
   CHECK(metric(Task::language, "causal_lm", {tokens}, ints({1, 3}, {0, 1, 0}), "accuracy") == 1);
   CHECK(metric(Task::language, "masked_lm", {tokens}, ints({1, 3}, {1, 1, 1}), "accuracy") == 2.0 / 3);
   CHECK(metric(Task::language, "masked_lm", {tokens}, ints({1, 3}, {1, 1, 1}), "perplexity", 2) == std::exp(2.0));
-  const HostTensor image = floats({1, 2, 1, 3}, {5, 0, 0, 1, 1, 1});  // 0 1 1
+  const HostTensor image = floats({1, 2, 1, 3}, {5, 0, 0, 1, 1, 1});  // predicted: 0 1 1
   CHECK(metric(Task::segmentation, "dice", {image}, ints({1, 1, 3}, {0, 1, 0}), "accuracy") == 2.0 / 3);
   CHECK(metric(Task::segmentation, "ce,ignore_index=9", {image}, ints({1, 1, 3}, {0, 1, 9}), "miou") == 1);
-  const HostTensor mask = floats({1, 1, 1, 4}, {2, -1, 3, -3});  // 1 0 1 0
+  const HostTensor mask = floats({1, 1, 1, 4}, {2, -1, 3, -3});  // predicted: 1 0 1 0
   CHECK(metric(Task::segmentation, "bce", {mask}, ints({1, 1, 4}, {1, 1, 0, 0}), "miou") == 1.0 / 3);
   CHECK(metric(Task::segmentation, "bce", {mask}, floats({1, 1, 1, 4}, {1, 1, 0, 0}), "dice") == 0.5);
   CHECK(metric(Task::classification, "focal", {floats({4, 1}, {2, -1, 3, -3})}, ints({4}, {1, 1, 0, 0}), "accuracy") ==

@@ -44,7 +44,7 @@ TEST_CASE("torchrun's variables", "[ranks][tcp]") {
   CHECK(p->host == "node7");
   CHECK(p->port == 29500);
   CHECK(p->job.empty());
-  // torchrun's agent already uses that port for its store.
+  // torchrun's agent already uses MASTER_PORT for its store.
   const Variables agent = with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"TORCHELASTIC_RUN_ID", "blue"}});
   CHECK(place_of(agent)->port == 30500);
   CHECK(place_of(agent)->job == "blue");

@@ -81,7 +81,7 @@ inline nlohmann::json hello_of(int rank, int size, int protocol = 2) {
           {"host", "h"},          {"pid", 7},     {"port", 1},    {"addresses", nlohmann::json::array()}};
 }
 
-// Says to rank 0 that this is a rank, process 7 on host h.
+// Sends the hello of a rank to rank 0, as process 7 on host h.
 inline Handshake say_hello(const Socket& s, int rank, int size, int protocol = 2, const std::string& token = {}) {
   Handshake out = entrance(token);
   out.send_hello(s.descriptor(), hello_of(rank, size, protocol), later());

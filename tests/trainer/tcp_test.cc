@@ -91,7 +91,7 @@ TEST_CASE("a rank that is gone is named to those who wait for it", "[ranks][tcp]
   const std::vector<std::string> errors =
       on_places({place(0, 3, port), place(1, 3, port), place(2, 3, port)}, [&](Communicator& rank) {
         rank.barrier();
-        if (rank.rank() == 2) return;  // its connections close
+        if (rank.rank() == 2) return;  // the connections of rank 2 close
         std::vector<float> x(amid ? 6'000'000 : 64);
         while (true) rank.all_reduce(std::span(x), Reduction::sum);
       });

@@ -46,7 +46,7 @@ bool same(const std::vector<std::vector<float>>& a, const std::vector<std::vecto
   return equal;
 }
 
-// Gradients of few rows, which differ from step to step.
+// Returns gradients of few rows, which differ from step to step.
 std::vector<float> sparse(std::mt19937& random, int touched) {
   std::normal_distribution<float> normal;
   std::vector<float> g(kTable + kRest);

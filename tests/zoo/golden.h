@@ -48,7 +48,7 @@ double loss_of(const Golden& g, const std::vector<double>& sums);
 double run_gradients(Session& session, const Golden& g);
 
 void check_loss(const Golden& g);                                      // fp32 to 1e-6, fp64 to 1e-8
-void check_gradients(const Golden& g, Device& device = cpu_device());  // fp32
+void check_gradients(const Golden& g, Device& device = cpu_device());  // checks fp32 gradients
 void check_trajectory(const Golden& g, const std::string& method, Device& device = cpu_device());
 
 }  // namespace amp::test

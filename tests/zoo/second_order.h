@@ -24,11 +24,11 @@ struct SecondOrderRun {
   std::map<std::string, std::vector<double>> params;
 };
 
-Tensors rows_of(const Tensors& batch, int64_t from, int64_t count);  // of every tensor
+Tensors rows_of(const Tensors& batch, int64_t from, int64_t count);  // returns these rows of every tensor
 
 SecondOrderRun train_second_order(const Golden& g, const nlohmann::json& run, const SecondOrderSetup& setup);
 
-// The largest difference from a golden element.
+// Returns the largest difference from a golden element.
 double distance(const SafeTensors& golden, const std::string& run, const SecondOrderRun& have);
 
 }  // namespace amp::test

@@ -46,7 +46,8 @@ for a, b in [(0x105C9, 0x105C9), (0x105E4, 0x105E4), (0x11383, 0x11383), (0x1138
     kept_decomposed += list(range(a, b + 1))
 kept_decomposed = sorted(set(kept_decomposed))
 
-# Canonical reordering only shows between marks that are kept: those the Mn table lacks, with a class other than 0.
+# Canonical reordering is visible only between marks that the tokenizer keeps: those outside of the Mn table, with
+# a class other than 0.
 kept = [c for c in points if unicodedata.combining(chr(c)) and c not in set(mark)]
 unordered = [c for c in kept if nfd.normalize_str(chr(c) + "\u0316") == chr(c) + "\u0316"
              and nfd.normalize_str("\u0345" + chr(c)) == "\u0345" + chr(c)]

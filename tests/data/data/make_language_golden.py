@@ -102,7 +102,7 @@ def chats():
                     out = tok.apply_chat_template(messages, tokenize=True, return_dict=True, return_assistant_tokens_mask=True)
                     assert list(out["input_ids"]) == case["ids"]
                     case["mask"] = mask_of(out)
-                    original = templates[name]["source"]  # the same text: its answers are the same
+                    original = templates[name]["source"]  # the texts are equal, so the answers are, too
                     same = tok.apply_chat_template(messages, chat_template=original, tokenize=False) == text
                     if same and case["mask"][case["last"].index(1):] == case["last"][case["last"].index(1):] and not case["mask"][case["last"].index(1) - 1]:
                         for other in cases:

@@ -42,7 +42,8 @@ with open("sampler_orders.txt", "w") as f:
 
 
 def drawn(labels, seed, epoch):
-    """PyTorch's weights for balanced classes, torch.multinomial's way: the first sum of weights above a uniform."""
+    """Samples with PyTorch's weights for balanced classes as torch.multinomial does: the first index whose sum of
+    weights is above a uniform number."""
     weights = 1 / np.bincount(labels)[labels].astype(np.float64)
     sums = np.cumsum(weights)
     out = []
@@ -54,7 +55,8 @@ def drawn(labels, seed, epoch):
 
 
 def token_batches(order, lengths, tokens):
-    """Paddle's in_tokens (ERNIE's task_reader.py): a row joins while rows * the longest stay within the batch."""
+    """Returns batches as Paddle's in_tokens (ERNIE's task_reader.py): a row is added while rows * the longest
+    length is at most `tokens`."""
     batches, batch = [], []
     for s in order:
         if batch and (len(batch) + 1) * max(lengths[b] for b in batch + [s]) > tokens:

@@ -56,7 +56,7 @@ def byte_fallback(texts):
     t.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 1)])
     t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     j = json.loads(t.to_str())
-    j["added_tokens"] = j["added_tokens"][:3]  # only the model splits bytes
+    j["added_tokens"] = j["added_tokens"][:3]  # byte tokens belong to the model only
     save(Tokenizer.from_str(json.dumps(j)), "byte_fallback")
 
 
@@ -93,7 +93,8 @@ def word_piece(texts):
 
 
 def forms():
-    """Byte tokens show every change and every split; added tokens of all kinds."""
+    """Writes tokenizers whose tokens are bytes, so that every change of the text and every split is
+    visible. They have added tokens of all kinds."""
     vocab = dict([("<unk>", 0)] + [(f"<0x{i:02X}>", i + 1) for i in range(256)])
     for name, normalizer, splitter in (
             ("nfd", normalizers.NFD(), pre_tokenizers.Whitespace()),

@@ -40,7 +40,7 @@ with open("wordpiece_code_points.txt", "w") as f:
             row.append(f"{h:016x}")
         print(*row, file=f)
 
-# 2. Order of combining marks: every pair of those that accents' stripping keeps.
+# 2. Order of combining marks: every pair of the marks that the removal of accents keeps.
 kept = [c for c in range(0x110000) if unicodedata.combining(chr(c)) and words(f"a{chr(c)}", True) != ["a"]]
 h = 0xCBF29CE484222325
 for a in kept:
@@ -49,7 +49,7 @@ for a in kept:
 with open("wordpiece_mark_pairs.txt", "w") as f:
     print(f"{h:016x}", *(f"{c:x}" for c in kept), file=f)
 
-# 3. Hard lines.
+# 3. Lines that are hard to tokenize.
 hand = [
     "", " ", "Hello, World!", "a\u2028b", "a\u2029b", "a\u0085b", "a\vb", "a\fb", "a\rb", "a\nb", "a\tb", "a\x1cb", "a\x00b",
     "a\ufffdb", "a\u200bb", "a\u200db", "a\u00adb", "a\ufeffb", "\ufeffstart", "a\u2060b", "a\u180eb", "a\u3000b", "a\u00a0b",

@@ -34,7 +34,7 @@ def session(path):
 
 
 def save(name, feeds):
-    """The outputs as onnxruntime computes them; values too large to matter are not expected."""
+    """Saves the inputs, and the outputs as onnxruntime computes them."""
     s = session(os.path.join(OUT, name + ".onnx"))
     outputs = s.run(None, feeds)
     tensors = dict(feeds)
@@ -44,7 +44,8 @@ def save(name, feeds):
 
 
 def case(name, op, inputs, outputs=1, domain="com.microsoft", opset=17, **attributes):
-    """inputs: (name, array, is_weight) or None for one left out; weights become initializers."""
+    """Makes a model of one node. inputs: (name, array, is_weight) or None for one left out; weights
+    become initializers."""
     names, graph_inputs, weights, feeds = [], [], [], {}
     for entry in inputs:
         if entry is None:

@@ -91,7 +91,8 @@ def per_channel():
 
 
 def activations():
-    """A weight before a quantized activation: torch.fake_quantize_per_tensor_affine's own gradient."""
+    """Makes a model with a weight before a quantized activation, with
+    torch.fake_quantize_per_tensor_affine's own gradient."""
     x, w = single(6, 5), single(5, 4).requires_grad_()
     y = torch.fake_quantize_per_tensor_affine((x @ w).float(), 0.25, 7, 0, 15).to(f64)
     nodes = [("MatMul", ["x", "w"], "m", {}), ("Mul", ["m", "inverse"], "m1", {}), ("Add", ["m1", "zero"], "m2", {}), ("Round", ["m2"], "m3", {}),
@@ -108,7 +109,7 @@ def dorefa():
 
 
 def plain_round():
-    """Not a quantizer: the gradient of rounding is 0, that of the other path is not."""
+    """Makes a model that is not a quantizer: the gradient of rounding is 0, that of the other path is not."""
     x, w = single(6, 5), single(5, 4).requires_grad_()
     m = x @ w
     y = m * torch.round(m)

@@ -18,7 +18,8 @@ from transformers import AutoModelForCausalLM
 
 
 def dequantized(node, tensors, attributes):
-    """Weight [N, K] of a MatMulNBits with 4 bits and without zero points: low bits first, rows of whole blocks."""
+    """Returns the weight [N, K] of a MatMulNBits with 4 bits and without zero points: low bits first, rows of
+    whole blocks."""
     packed = tensors[node.input[1]]
     n, k, block = attributes["N"], attributes["K"], attributes["block_size"]
     assert attributes["bits"] == 4 and (len(node.input) < 4 or not node.input[3])
@@ -51,7 +52,7 @@ def load_quantized(model, graph, tensors):
 
 
 def name_in_graph(name, layers, tensors):
-    """The builder of onnxruntime-genai counts the last norm as a layer."""
+    """Returns a parameter's name in the graph. The builder of onnxruntime-genai counts the last norm as a layer."""
     return name if name in tensors else name.replace("model.norm.", f"model.layers.{layers}.final_norm_layernorm.")
 
 

@@ -167,7 +167,7 @@ class Drawn:
 
 
 def state_dicts():
-    """{key: {config: config.json, shapes: of the tensors}}; tensors KEY/in/NAME and KEY/out/NAME."""
+    """Returns {key: {config: config.json, shapes: of the tensors}}, and tensors KEY/in/NAME and KEY/out/NAME."""
     image = torch.linspace(-1.5, 1.5, 2 * 3 * 32 * 32).cos().reshape(2, 3, 32, 32)
     cases = {}
     for name in ("resnet18", "resnet50", "convnext_tiny"):

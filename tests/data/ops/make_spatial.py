@@ -24,7 +24,7 @@ def rand(*shape):
 
 
 def case(name, op, inputs, attrs, outputs, diff, version=17, train=False, run_ort=True):
-    """outputs: first one is differentiated; diff: which inputs have a gradient."""
+    """Makes a case. outputs: the first one is differentiated; diff: which inputs have a gradient."""
     dy = torch.randn_like(outputs[0])
     grads = torch.autograd.grad(outputs[0], [inputs[i] for i in diff], dy)
     for i, t in enumerate(inputs):
@@ -87,7 +87,7 @@ conv("conv_valid", [2, 2, 7, 8], [3, 2, 4, 3], auto_pad="VALID")
 
 def conv_t(name, x, w, bias=True, stride=None, pad=None, dilation=None, group=1, out_pad=None, extra=None, crop=None,
            run_ort=True):
-    """crop: [begin.., end..] removed from the unpadded result, for asymmetric pads."""
+    """Makes a case of ConvTranspose. crop: [begin.., end..] removed from the unpadded result, for asymmetric pads."""
     r = len(x) - 2
     stride, dilation, out_pad = stride or [1] * r, dilation or [1] * r, out_pad or [0] * r
     args = [rand(*x).requires_grad_(), rand(*w).requires_grad_()]

@@ -126,7 +126,8 @@ class Model:
         return None
 
     def scope_call(self, n):
-        """TorchScript: '/bert/encoder/layer.0/intermediate/dense/MatMul' was made in module '.../dense'."""
+        """Returns the call that a node belongs to by the scope in its name. TorchScript made
+        '/bert/encoder/layer.0/intermediate/dense/MatMul' in module '.../dense'."""
         if n.op_type in ("Constant", "LayerNormalization") or "/" not in n.name[1:]:
             return None
         scope = n.name.rsplit("/", 1)[0]
@@ -140,8 +141,8 @@ class Model:
         return None
 
     def spelled_sdpa(self, softmax):
-        """torch.onnx's scaled_dot_product_attention: both operands are multiplied by the square root of the scale
-        first."""
+        """Returns the nodes of torch.onnx's scaled_dot_product_attention, which multiplies both operands by the
+        square root of the scale first."""
         add = self.makes[softmax.input[0]]
         mm = self.makes[add.input[0]]
         scaled = [self.makes.get(i) for i in mm.input]

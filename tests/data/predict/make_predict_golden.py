@@ -60,7 +60,7 @@ def export(model, path, inputs, outputs):
 
 
 def train(task, model, data, name, flags):
-    """The exported file of a run of three steps; its bytes are kept."""
+    """Trains for three steps, stores the exported file, and returns an onnxruntime session for it."""
     with tempfile.TemporaryDirectory() as t:
         (Path(t) / name).write_text(data, encoding="utf-8")
         subprocess.run([BINARY, model, "--train", f"{t}/{name}", "--output_dir", f"{t}/run", "--max_steps", "3", "--lr", "0.05", "--lr_scheduler", "constant",

@@ -41,7 +41,7 @@ class Net(torch.nn.Module):
 
 
 def blend(x, bn, mean, var):
-    """The ONNX operator's running mean and variance after a batch."""
+    """Returns the ONNX operator's running mean and variance after a batch."""
     node = helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y", "rm", "rv"], epsilon=bn.eps, momentum=1 - bn.momentum, training_mode=1)
     info = lambda n: helper.make_tensor_value_info(n, TensorProto.FLOAT, None)
     graph = helper.make_graph([node], "bn", [info(n) for n in "xsbmv"], [info("rm"), info("rv")])

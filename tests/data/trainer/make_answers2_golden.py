@@ -100,7 +100,7 @@ for size, negative, threshold in ((20, False, 0.0), (20, True, 0.0), (20, True, 
         run["scores"] = squad.squad_evaluate([Example(e) for e in examples], spans, run["odds"], threshold)
         empty = {i: "" if run["odds"][i] > threshold else t for i, t in spans.items()}
         assert empty == run["said"]
-        if threshold:  # the same again
+        if threshold:  # the n-best list does not depend on the threshold
             del run["nbest"]
     out["runs"].append(run)
 json.dump(out, open("answers2.json", "w"))

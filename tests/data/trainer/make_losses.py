@@ -17,7 +17,7 @@ def number(x):
 
 
 def case(name, spec, outputs, label, loss, teacher=None, rows=None, second=None):
-    """outputs: list of tensors; loss: function of leaves that require gradients -> scalar."""
+    """Makes a case. outputs: list of tensors; loss: function of leaves that require gradients -> scalar."""
     leaves = [o.detach().clone().requires_grad_(True) for o in outputs]
     value = loss(*leaves)
     grads = torch.autograd.grad(value, leaves, allow_unused=True) if value.requires_grad else [None] * len(leaves)

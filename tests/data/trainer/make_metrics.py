@@ -1,4 +1,4 @@
-"""Writes metrics.json: accuracy and macro-F1, and metrics_tasks.json: those of the other tasks, by scikit-learn and scipy."""
+"""Writes metrics.json (accuracy, macro-F1) and metrics_tasks.json (other tasks), by scikit-learn and scipy."""
 import json
 import os
 import random
@@ -15,7 +15,7 @@ def main():
     r = random.Random(5)
     cases = []
     for classes, n, labels, predicted in [
-        (3, 50, range(3), range(3)), (2, 1, range(2), range(2)), (5, 40, range(3), range(3)),  # 3, 4 occur in neither
+        (3, 50, range(3), range(3)), (2, 1, range(2), range(2)), (5, 40, range(3), range(3)),  # 3, 4 do not occur
         (5, 40, range(3), range(5)), (5, 40, range(5), range(2)), (4, 30, [1], [1]), (4, 30, [1], [2]),
         (7, 200, range(7), range(7)),
     ]:

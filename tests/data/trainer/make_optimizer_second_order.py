@@ -98,7 +98,7 @@ def numbers(t):
 
 
 def rate(base, step):
-    """A learning rate that rises for ten steps, then falls."""
+    """Returns a learning rate that rises for ten steps, then falls."""
     return base * min((step + 1) / 10, 1 - step / 80)
 
 

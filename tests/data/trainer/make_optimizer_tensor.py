@@ -33,11 +33,12 @@ CASES = {
 # Parameters whose gradients are clipped as a separate group, or are 0 before a step, in the cases called *_groups.
 GROUPS = {"encoder.weight": dict(clip_group=1, max_grad_norm=0.3), "encoder.bias": dict(clip_group=1, max_grad_norm=0.3),
           "conv.weight": dict(unfreeze_step=7), "tall.weight": dict(clip_group=2, max_grad_norm=0.9, unfreeze_step=20)}
-ELEMENTWISE = {"tall.weight": dict(adamw=True)}  # of muon_elementwise
+ELEMENTWISE = {"tall.weight": dict(adamw=True)}  # for the case muon_elementwise
 
 
 class InPrecision:
-    """torch, but that its bfloat16 is another type: Newton-Schulz in the precision of the weights."""
+    """Stands for the module torch, but with another type as bfloat16, so that Newton-Schulz computes
+    in the precision of the weights."""
 
     def __init__(self, dtype):
         self.bfloat16 = dtype
@@ -47,7 +48,7 @@ class InPrecision:
 
 
 class Several(torch.optim.Optimizer):
-    """Optimizers of parts of the parameters as one."""
+    """Several optimizers, each of some of the parameters, as one optimizer."""
 
     def __init__(self, parts):
         self.parts = parts

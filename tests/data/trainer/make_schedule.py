@@ -25,7 +25,7 @@ WSD = [(7, 30, {"num_decay_steps": 9}), (0, 30, {"num_decay_steps": 10, "decay_t
        (6, 40, {"num_decay_steps": 20, "warmup_type": "1-sqrt", "num_cycles": 0.25})]
 DECAY = [("step", "StepLR", dict(step_size=7, gamma=0.5)), ("multistep", "MultiStepLR", dict(milestones=[3, 11, 12], gamma=0.3)),
          ("exponential", "ExponentialLR", dict(gamma=0.93))]
-# 1,000 steps each.
+# Schedules of 1,000 steps each.
 LONG = [("linear", {}), ("cosine", {"num_cycles": 0.7}), ("cosine_with_restarts", {"num_cycles": 3}), ("polynomial", {"power": 2.3}),
         ("constant_with_warmup", {}), ("inverse_sqrt", {}), ("cosine_with_min_lr", {"min_lr": 3e-5}),
         ("warmup_stable_decay", {"num_decay_steps": 200, "min_lr_ratio": 0.1})]
@@ -33,7 +33,7 @@ LONG_DECAY = [("step", "StepLR", dict(step_size=70, gamma=0.7)), ("multistep", "
               ("exponential", "ExponentialLR", dict(gamma=0.993))]
 LONG_ONE = [{}, dict(three_phase=True, pct_start=0.23, anneal_strategy="linear")]
 
-# timm's: options, epochs, updates of an epoch.
+# timm's schedules: options, epochs, updates of an epoch.
 TIMM = [(dict(sched="cosine", warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5), 50, 20),
         (dict(sched="cosine", warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5, cooldown_epochs=7, step_on_epochs=False), 43, 20),
         (dict(sched="cosine", warmup_epochs=3, warmup_prefix=True, cooldown_epochs=2, k_decay=1.5), 45, 20),
@@ -55,7 +55,7 @@ TIMM = [(dict(sched="cosine", warmup_epochs=5, warmup_lr=1e-6, min_lr=1e-5), 50,
 
 
 def timm_case(options, epochs, updates):
-    """The rates of 1,000 updates, as timm's train.py steps its scheduler."""
+    """Returns the rates of 1,000 updates, as timm's train.py steps its scheduler."""
     from timm.scheduler import create_scheduler_v2
 
     opt = optimizer()
@@ -93,7 +93,7 @@ def main():
     for kind, warmup, total, options in CASES:
         opt = optimizer()
         sched = get_scheduler(kind, opt, warmup, total, scheduler_specific_kwargs=dict(options))
-        # Past the end of the run only where the schedule keeps its last value.
+        # Rates after the end of the run are compared only if the schedule then keeps its last value.
         beyond = 0 if kind.startswith("cosine") and "restarts" not in kind else 5
         cases.append(dict(kind=kind, warmup=warmup, total=total, options=options, lr=rates(opt, sched, total + 1 + beyond)))
     for warmup, total, options in WSD:

@@ -18,13 +18,13 @@ from transformers import BertConfig, BertModel
 
 ENTRY = Path(__file__).resolve().parent / "minilm_embed_ts14"
 PAIRS, LENGTH, STEPS, LR, KEPT = 16, 10, 5, 0.01, 64
-HEADS = 4  # the file does not name it; main() compares it
+HEADS = 4  # number of attention heads, which the file does not state; main() verifies it
 STEM = "bert."
 
 
 def initializers():
-    """For each name in BertModel: the name in the file, the weight in BertModel's layout, whether the file has its
-    transpose."""
+    """Returns for each name in BertModel the name in the file, the weight in BertModel's layout, and whether the
+    file has its transpose."""
     graph = onnx.load(ENTRY / "model.onnx").graph
     arrays = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
     found = {n[len(STEM) :]: (n, a, False) for n, a in arrays.items() if n.startswith(STEM)}

@@ -107,7 +107,7 @@ MODES = {"nearest": Mode.NEAREST, "bilinear": Mode.BILINEAR, "bicubic": Mode.BIC
 
 
 def pipelines():
-    """Text of the pipeline -> torchvision's transform; every one without chance."""
+    """Returns a dict: text of the pipeline -> torchvision's transform, for pipelines without random numbers."""
     out = {"none": T.ToTensor(), "to_float": T.Compose([T.PILToTensor(), T.ConvertImageDtype(torch.uint8),
                                                         lambda t: t.float()])}
     for name, mode in MODES.items():

@@ -37,7 +37,7 @@ def put(name, data):
 
 
 def tiff(name, samples, photometric, order="<", planar=False, tile=None, extra=None, bits=8, more=()):
-    """Uncompressed. samples: (H, W, C) of uint8 or uint16."""
+    """Writes an uncompressed TIFF file. samples: (H, W, C) of uint8 or uint16."""
     h, w, c = samples.shape
     dtype = np.dtype(order + ("u2" if bits == 16 else "u1"))
     planes = [samples[:, :, i:i + 1] for i in range(c)] if planar else [samples]

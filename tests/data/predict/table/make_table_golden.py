@@ -54,7 +54,7 @@ encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, e
 imputer = SimpleImputer(strategy="median", add_indicator=True)
 x = imputer.fit_transform(train[CONTINUOUS])
 scaler = StandardScaler().fit(x[:, :4])
-sizes = [int(s) + 2 for s in encoder.transform(train[CATEGORICAL]).max(0)]  # and code 0
+sizes = [int(s) + 2 for s in encoder.transform(train[CATEGORICAL]).max(0)]  # and one for code 0
 torch.onnx.export(Net(sizes, x.shape[1]), (torch.zeros(2, len(sizes), dtype=torch.int64), torch.zeros(2, x.shape[1])), here("start.onnx"),
                   input_names=["x_cat", "x_cont"], output_names=["sales"], opset_version=17, dynamo=False,
                   dynamic_axes={n: {0: "batch"} for n in ["x_cat", "x_cont", "sales"]})
