@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs this build into an empty prefix, moves the prefix, and builds and runs a C++ project that finds the library
-# there by find_package(onnx_amp). Checks that every file is where an installation has it.
+# there by find_package(onnx_amp). Its models must equal those of the command line. Checks that every file is where an
+# installation has it.
 # Then it builds and runs the example of docs/library.md, which finds the library by pkg-config.
-#   install.sh CMAKE BUILD FOLDER MODEL_FOLDER
+#   install.sh CMAKE BUILD FOLDER ZOO
 set -euo pipefail
-cmake=$1 build=$2 folder=$3 model=$4
+cmake=$1 build=$2 folder=$3 zoo=$4
 here=$(cd "$(dirname "$0")" && pwd)
 rm -rf "$folder"
 mkdir -p "$folder/run"
@@ -43,8 +44,15 @@ completes adamw onnx-amp-finetune m.onnx --optimizer ad
 "$cmake" -S "$here/consumer" -B "$folder/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release >"$folder/log" 2>&1 ||
   { cat "$folder/log"; exit 1; }
 "$cmake" --build "$folder/build" >>"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
-"$folder/build/consumer" "$model/model.onnx" "$folder/run"
-"$prefix/bin/onnx-amp-finetune" check "$folder/run/trained.onnx" >/dev/null
+trained() { # lenet|minilm MODEL SETTINGS: the C++ program and the installed command write the same model
+  rm -rf "$folder/run/$1"
+  mkdir -p "$folder/run/$1"
+  "$folder/build/consumer" "$1" "$zoo/$2/model.onnx" "$folder/run/$1" "$3"
+  "$prefix/bin/onnx-amp-finetune" --config "$folder/run/$1/config.json" --quiet
+  cmp "$folder/run/$1/trained.onnx" "$folder/run/$1/cli/model.onnx"
+}
+trained lenet lenet_relu_dyn18 ""
+trained minilm minilm_embed_ts14 ', "use_fp16": true, "head": "classification", "num_labels": 2'
 
 awk '/^```c$/ {on = 1; next} /^```/ {on = 0} on' "$here/../../docs/library.md" >"$folder/example.c"
 flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs onnx_amp)

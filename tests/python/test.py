@@ -17,6 +17,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LENET = ROOT / "tests/data/zoo/lenet_relu_dyn18/model.onnx"
 BERT = ROOT / "tests/data/zoo/bert_cls_eager_ts14/model.onnx"
+MINILM = ROOT / "tests/data/zoo/minilm_embed_ts14/model.onnx"
 
 
 def find_numpy():
@@ -86,6 +87,24 @@ class PackageTest(unittest.TestCase):
         self.assertEqual(steps[-1], STEPS)
         self.assertEqual(result["steps"], STEPS)
         self.assertFalse(result["stopped"])
+
+    def test_minilm_has_the_bytes_of_the_command_line(self):
+        settings = dict(SETTINGS, lr=1e-3, use_fp16=True, head="classification", num_labels=2)
+        draw = np.random.default_rng(7)
+        n = STEPS * MICRO * ROWS
+        self.data = dict(input_ids=draw.integers(1, 60, (n, 12)), attention_mask=np.ones((n, 12), np.int64),
+                         token_type_ids=np.zeros((n, 12), np.int64), label=draw.integers(0, 2, n))  # fmt: skip
+        np.savez(self.folder / "data.npz", **self.data)
+        arguments = [a for k, v in settings.items() for a in ("--" + k, str(v).lower())]
+        subprocess.run([self.program, MINILM, "--train", self.folder / "data.npz", "--shuffle", "false", "--group_by_length", "false",
+                        *arguments, "--quiet", "--output_dir", self.folder / "cli"], check=True)  # fmt: skip
+        with onnx_amp.Session(MINILM, **settings) as s:
+            for step in range(STEPS):
+                s.train_step(self.batches(step))
+            s.export(self.folder / "fed.onnx")
+        trained = (self.folder / "fed.onnx").read_bytes()
+        self.assertEqual(trained, (self.folder / "cli/model.onnx").read_bytes())
+        self.assertNotEqual(trained, MINILM.read_bytes())
 
     def test_arrays_in_and_out(self):
         with onnx_amp.Session(LENET, **SETTINGS) as s:
