@@ -125,7 +125,8 @@ function drawAll() {
   for (const e of main.querySelectorAll(".scroll, .text")) {
     if (e.scrollWidth <= e.clientWidth + 1 && e.scrollHeight <= e.clientHeight + 1) continue;
     const h = (e.closest("section") || main).querySelector("h2");
-    e.tabIndex = 0; e.setAttribute("role", "group"); e.setAttribute("aria-label", h ? h.firstChild.textContent : "text");  // so that keys can scroll it
+    // With a tab index, keys can scroll the element.
+    e.tabIndex = 0; e.setAttribute("role", "group"); e.setAttribute("aria-label", h ? h.firstChild.textContent : "text");
   }
 }
 function draw(s, title, lines, map, ys, opts) {
