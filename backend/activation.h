@@ -39,7 +39,7 @@ struct Activation {
     }
     return x;
   }
-  // dy/dx as a function of y.
+  // Returns the derivative dy/dx, computed from y.
   template <class T>
   AMP_INLINE HD inline T slope(T y) const {
     const T p = static_cast<T>(alpha), q = static_cast<T>(beta);

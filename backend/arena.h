@@ -36,7 +36,7 @@ class Arena {
 };
 
 // An arena in the host's memory. It reserves address space on demand instead of the machine's whole memory at once,
-// because processes may be limited in it (ulimit -v, containers). Pages are committed when they are first accessed.
+// because address space may be limited (ulimit -v, containers). Pages are committed when they are first accessed.
 class HostArena : public Arena {
  public:
   HostArena();

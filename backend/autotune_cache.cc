@@ -23,7 +23,7 @@ void AutotuneCache::load() {
 }
 
 std::optional<std::string> AutotuneCache::find(const std::string& key) {
-  if (!known_.count(key)) load();  // another process may have added the key meanwhile
+  if (!known_.count(key)) load();  // another process may have added the key since the last load
   const auto it = known_.find(key);
   if (it == known_.end()) return {};
   return it->second;

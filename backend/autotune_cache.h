@@ -15,9 +15,9 @@ class AutotuneStore {
   virtual void keep(const std::string& key, const std::string& choice) = 0;
 };
 
-// A store in a file. `name` is the file's name in $XDG_CACHE_HOME/onnx-amp-finetune (or ~/.cache) and includes the GPU
-// and the library version. Without such a folder the choices are kept only for this process. If several choices are
-// stored for a key, the first one is used.
+// An AutotuneStore in a file. `name` is the file's name in $XDG_CACHE_HOME/onnx-amp-finetune (or ~/.cache) and includes
+// the GPU and the library version. If there is no such folder, the choices are kept only for this process. If several
+// choices are stored for a key, the first one is used.
 class AutotuneCache final : public AutotuneStore {
  public:
   explicit AutotuneCache(std::string name);

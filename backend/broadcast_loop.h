@@ -10,7 +10,7 @@
 namespace amp {
 
 struct BroadcastLoop {
-  int64_t outer = 1, inner = 1;  // number of inner runs, and of elements in each
+  int64_t outer = 1, inner = 1;  // number of inner runs; number of elements in each run
   // Extents of the leading axes. Adjacent axes along which all operands advance together are merged.
   Dims extent;
   std::vector<Dims> stride;  // strides of the leading axes, by operand

@@ -25,7 +25,7 @@ class Recording {
   virtual void replay() = 0;
 };
 
-class DeviceUpdate;  // backend/update.h
+class DeviceUpdate;  // defined in backend/update.h
 struct UpdateSpec;
 
 // Capabilities of a device and what makes it faster. Code asks for these instead of comparing the kind of device.
@@ -48,17 +48,17 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual DeviceTraits traits() const = 0;
-  virtual std::string description() const = 0;  // for reports: "NVIDIA H200, driver 13.0"
+  virtual std::string description() const = 0;  // name for reports, such as "NVIDIA H200, driver 13.0"
 
-  virtual PrepareKernel kernel(std::string_view op) const = 0;         // null if there is no kernel
-  virtual int64_t workspace(const Graph& g, const Node& n) const = 0;  // scratch bytes that the node's kernel needs
+  virtual PrepareKernel kernel(std::string_view op) const = 0;         // returns null if there is no kernel
+  virtual int64_t workspace(const Graph& g, const Node& n) const = 0;  // bytes of scratch that the kernel needs
 
   // Returns zeroed memory, aligned to at least 64 bytes. Throws E_OOM.
   virtual DeviceMemory allocate(int64_t bytes) = 0;
   virtual std::unique_ptr<Arena> make_arena() = 0;
   virtual int64_t memory_in_use() const = 0;  // bytes that this process has allocated on the device; 0 on the CPU
 
-  virtual void upload(void* to, const void* host, int64_t bytes) = 0;  // `host` may be changed when the call returns
+  virtual void upload(void* to, const void* host, int64_t bytes) = 0;  // the caller may change `host` after the call
   virtual void download(void* host, const void* from, int64_t bytes) = 0;
   virtual void synchronize() = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;

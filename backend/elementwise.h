@@ -1,4 +1,4 @@
-// Makes an elementwise kernel from a functor: a small struct with a templated call operator, which CUDA uses too.
+// Makes an elementwise kernel from a functor: a struct with a templated call operator. CUDA kernels use it too.
 //
 //   struct Softplus : Unary { template <class T> HD T operator()(T x) const { return ...; } };
 //
@@ -29,7 +29,7 @@ constexpr int64_t kChunk = 1024;  // elements converted per chunk
 template <size_t N>
 struct Space {
   int64_t inner = 1, outer = 1;
-  std::array<int64_t, N> inner_stride{};  // 0 or 1
+  std::array<int64_t, N> inner_stride{};  // 0 or 1 for each input
   std::vector<int64_t> extent;            // outer dims, outermost first
   std::vector<std::array<int64_t, N>> stride;
 
@@ -150,7 +150,7 @@ struct RowFunctor {
 
 // Adds broadcasting, storage types and threads to a row functor. N: operands, 1 to 3.
 template <size_t N>
-Kernel row_kernel(const RowFunctor& row, const KernelArgs& a);  // elementwise.cc
+Kernel row_kernel(const RowFunctor& row, const KernelArgs& a);  // see elementwise.cc
 
 template <class F, class T>
 Kernel typed(const KernelArgs& a) {

@@ -8,15 +8,15 @@
 namespace amp {
 
 struct FunctorText {
-  std::string_view file;  // "rectifiers" for ops/rectifiers.cc; the text is in namespace amp::fused::rectifiers
+  std::string_view file;  // such as "rectifiers" of ops/rectifiers.cc; its text is in namespace amp::fused::rectifiers
   std::string_view text;
 };
 struct FunctorName {
-  std::string_view op, file, functor;  // core operator "RoundStraight": functor "Round" of file "math_functions"
+  std::string_view op, file, functor;  // as "RoundStraight": functor "Round" of file "math_functions"
 };
 
-std::string_view common_device_text();  // the text with which every generated kernel begins
+std::string_view common_device_text();  // returns the text with which each generated kernel begins
 std::span<const FunctorText> functor_texts();
-std::span<const FunctorName> functor_names();  // the index is the number that visit_functor() expects
+std::span<const FunctorName> functor_names();  // an entry's index is its number for visit_functor()
 
 }  // namespace amp

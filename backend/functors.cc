@@ -13,7 +13,7 @@ static std::map<std::string, FunctorInfo, std::less<>>& table() {
 RegisterFunctor::RegisterFunctor(std::string_view op, const FunctorInfo& info) {
   FunctorInfo& entry = table()[std::string(op)];
   // A program may contain the operator's file twice: compiled for the CPU and as a CUDA unit (AMP_CUDA_UNIT). Both
-  // register. The entry that has `run`, which is the CPU's, is kept.
+  // copies register. The entry that has `run`, which is the CPU's, is kept.
   if (info.run || !entry.arity) entry = info;
 }
 

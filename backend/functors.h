@@ -1,5 +1,5 @@
-// The table of elementwise operators that can be fused (ops/passes/fuse.h). It contains all with floating-point or
-// boolean operands and is filled by RegisterElementwise.
+// The table of elementwise operators that can be fused (ops/passes/fuse.h). It contains all operators with
+// floating-point or boolean operands and is filled by RegisterElementwise.
 #pragma once
 
 #include <cstring>
@@ -25,7 +25,7 @@ struct FunctorInfo {
   void (*run)(const void* functor, const void* const* x, unsigned mask, void* y, int64_t n) = nullptr;
 };
 
-const FunctorInfo* find_functor(std::string_view op);  // null if there is none
+const FunctorInfo* find_functor(std::string_view op);  // returns null if op is not in the table
 
 struct RegisterFunctor {
   RegisterFunctor(std::string_view op, const FunctorInfo& info);

@@ -16,9 +16,9 @@ struct FusedStep {
   // Cast, Where, Dropout, or an operator from the table of functors (backend/functors.h). Sums of outputs are the last
   // steps (ops/fused_layout.h).
   std::string op;
-  std::vector<int> in;  // numbers of the operands
+  std::vector<int> in;  // numbers of the values that are its operands
   DType type = DType::f32;
-  Attrs attrs;       // integers, numbers and strings
+  Attrs attrs;       // attributes: integers, floating-point numbers and strings
   bool out = false;  // the result is an output of the node; outputs are in the order of the steps
 };
 

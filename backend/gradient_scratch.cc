@@ -35,8 +35,8 @@ class Scratch {
   }
 
  private:
-  // Returns the buffers outside of the spans that are alive at the node with the most live bytes, except those that
-  // were tried before. Sets `most` to the live bytes at this node.
+  // Returns buffers that are alive at the node with the most live bytes, are not in a span, and were not tried before.
+  // Sets `most` to the live bytes at this node.
   std::vector<size_t> untried_at_peak(int64_t& most) const {
     int32_t steps = 0;
     for (const BufferLife& b : buffers_) steps = std::max(steps, b.last + 1);

@@ -41,7 +41,7 @@ HD inline T reflect(T v, T low, T high, T& sign) {
 }
 
 template <class T>
-HD inline void cubic(T r, T* w, T* s) {  // Keys' kernel with a = -0.75 at distances 1 + r, r, 1 - r, 2 - r
+HD inline void cubic(T r, T* w, T* s) {  // weights w, slopes s: Keys' kernel, a = -0.75, at 1 + r, r, 1 - r, 2 - r
   constexpr T a = T(-0.75);
   const auto near = [&](T d) { return ((a + T(2)) * d - (a + T(3))) * d * d + T(1); };
   const auto far = [&](T d) { return ((a * d - T(5) * a) * d + T(8) * a) * d - T(4) * a; };

@@ -18,7 +18,7 @@ struct Interpreted {
   std::map<std::string, HostTensor> outputs;
   std::map<int, HostTensor> param_grads;  // slot -> gradient
 };
-// params: by slot, in the graph's floating-point type.
+// Runs a graph. params: indexed by slot, in the graph's floating-point type.
 Interpreted interpret(const Graph&, const std::map<std::string, HostTensor>& inputs,
                       const std::vector<HostTensor>& params);
 

@@ -16,8 +16,8 @@
 
 namespace amp {
 
-class DeviceCommunicator;  // backend/device_communicator.h
-class GradientWatch;       // backend/gradient_watch.h
+class DeviceCommunicator;  // defined in backend/device_communicator.h
+class GradientWatch;       // defined in backend/gradient_watch.h
 
 enum class DeviceKind : uint8_t { cpu, cuda };
 class Device;
@@ -42,8 +42,8 @@ struct Tensor {
 // number of threads, and after a resume.
 struct RunState {
   uint64_t seed = 0;
-  int64_t step = 0;                     // attempted optimizer steps
-  int64_t samples_before = 0;           // samples of the accumulation step before this micro-batch
+  int64_t step = 0;                     // number of attempted optimizer steps
+  int64_t samples_before = 0;           // samples of the accumulation step in earlier micro-batches
   DeviceCommunicator* ranks = nullptr;  // null for one rank; may be read only on the host
   GradientWatch* watch = nullptr;
 };
@@ -53,9 +53,9 @@ using Kernel = std::function<void()>;
 struct KernelArgs {
   const Node& node;
   std::vector<Tensor> in, out;      // an absent optional input has no data and no dims
-  void* workspace = nullptr;        // OpDef::workspace bytes, 64-byte aligned
-  const RunState* state = nullptr;  // in the device's memory
-  Device* device = nullptr;         // null: the CPU
+  void* workspace = nullptr;        // memory of OpDef::workspace bytes, 64-byte aligned
+  const RunState* state = nullptr;  // is in the device's memory
+  Device* device = nullptr;         // null for the CPU
   // Address at which the communicator of the run will be stored. Null if there is none.
   DeviceCommunicator* const* ranks = nullptr;
   // The node that would compute input OpDef::reads_deferred, which is not in memory (OpDef::deferred). Null: all inputs
@@ -69,8 +69,8 @@ struct KernelArgs {
 using PrepareKernel = Kernel (*)(const KernelArgs&);
 using MeasureWorkspace = int64_t (*)(const Graph&, const Node&);
 
-PrepareKernel find_kernel(DeviceKind device, std::string_view op);  // null if there is no kernel
-// The workspace function of a CUDA kernel; null if it needs none. (CPU kernels use OpDef::workspace.)
+PrepareKernel find_kernel(DeviceKind device, std::string_view op);  // returns null if there is no kernel
+// Returns the workspace function of a CUDA kernel; null if it needs no workspace. (CPU kernels use OpDef::workspace.)
 MeasureWorkspace find_workspace(DeviceKind device, std::string_view op);
 
 struct RegisterKernel {

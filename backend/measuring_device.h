@@ -24,7 +24,7 @@ class MeasuringDevice final : public Device {
   int64_t workspace(const Graph& g, const Node& n) const override { return like_.workspace(g, n); }
   DeviceMemory allocate(int64_t bytes) override;
   std::unique_ptr<Arena> make_arena() override;
-  int64_t memory_in_use() const override { return *in_use_; }  // arenas included
+  int64_t memory_in_use() const override { return *in_use_; }  // includes arenas
   void upload(void*, const void*, int64_t) override {}
   void download(void* host, const void* from, int64_t bytes) override;
   void synchronize() override {}

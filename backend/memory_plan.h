@@ -8,8 +8,8 @@ namespace amp {
 
 struct BufferLife {
   int64_t bytes = 0;
-  int32_t first = 0, last = 0;  // indices of the first and the last node that use it
-  int64_t offset = -1;          // in the arena, in bytes; set by plan_memory(), a multiple of 64
+  int32_t first = 0, last = 0;  // indices of the first and the last node that use the buffer
+  int64_t offset = -1;          // offset in the arena in bytes, a multiple of 64; set by plan_memory()
   // Address of a buffer that is not in the arena (backend/gradient_scratch.h), otherwise null.
   char* place = nullptr;
 

@@ -7,7 +7,7 @@
 namespace amp {
 
 struct NodeWork {
-  // Operations of matrix products; a multiplication and an addition count two. Elementwise arithmetic is not counted.
+  // Operations of matrix products (a multiplication and an addition are two); elementwise arithmetic is not counted.
   double flops = 0;
   int64_t read = 0, written = 0;  // bytes of operands and results, each counted once
   int64_t bytes() const { return read + written; }

@@ -15,7 +15,7 @@ namespace parallel_detail {
 using Shard = void (*)(void* fn, int64_t shard);
 void run_shards(int64_t shards, Shard shard, void* fn);
 void run_team(int64_t shards, Shard shard, void* fn);
-// Type-erased call, so that a function's body is compiled once instead of once per scheduling variant.
+// Calls a type-erased function, so that a function's body is compiled once instead of once per scheduling variant.
 template <class Fn>
 void call(void* fn, int64_t shard) {
   (*static_cast<Fn*>(fn))(shard);

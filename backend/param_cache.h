@@ -16,10 +16,10 @@ class ParamCache {
   explicit ParamCache(Device& device = cpu_device()) : device_(&device) {}
   // Returns a copy of a parameter in another type. The copy is computed now and by every refresh().
   Tensor copy(const Tensor& param, int slot, DType dtype);
-  // A parameter that joined() concatenates with others along an axis. Each is refreshed separately.
+  // A parameter that joined() concatenates with others along an axis. Each part is refreshed separately.
   struct Part {
     int slot;
-    Tensor param;  // in the shape in which it is concatenated
+    Tensor param;  // the parameter, in the shape in which it is concatenated
   };
   Tensor joined(const std::vector<Part>& parts, size_t axis, DType dtype);
   void refresh();

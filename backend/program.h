@@ -30,8 +30,8 @@ struct ProgramOptions {
   // The constants that Programs share, by address on the host: their copies in the device's memory, null until one
   // Program has made them. A Program has own copies of other constants.
   std::map<const void*, DeviceMemory>* constants = nullptr;
-  const RunState* state = nullptr;  // in the host's memory
-  bool poison = false;              // fill freed memory with NaN: for tests
+  const RunState* state = nullptr;  // is in the host's memory
+  bool poison = false;              // for tests: fill freed memory with NaN
 };
 
 struct BufferLife;
@@ -40,23 +40,23 @@ struct ProgramPlan;
 class Program {
  public:
   Program(std::shared_ptr<const Graph> graph, const ProgramOptions& options);
-  Program(const Program&) = delete;  // inputs and outputs are referenced by address
+  Program(const Program&) = delete;  // not copyable: inputs and outputs are referenced by address
   Program& operator=(const Program&) = delete;
 
   // An input of the graph. Write to its tensor before run(). find_input() and find_output() look up a tensor by name;
   // the returned pointers are valid for the lifetime of the Program, and null for an unknown name.
   struct Input {
     std::string name;
-    Tensor tensor;                   // in the device's memory
-    std::vector<IndexBound> bounds;  // for indices that no kernel checks
+    Tensor tensor;                   // is in the device's memory
+    std::vector<IndexBound> bounds;  // bounds of indices that no kernel checks; write() checks them
   };
   const Input* find_input(const std::string& name) const;
   const Tensor* find_output(const std::string& name) const;
-  void write(const Input& input, const HostTensor& value);  // converts the type; shapes must match
+  void write(const Input& input, const HostTensor& value);  // converts the value to the input's type; shapes must match
 
   // Return the tensor of an input or an output. Throw a usage error for an unknown name.
   const Tensor& input(const std::string& name) const;
-  const Tensor& output(const std::string& name) const;  // in the device's memory; read() copies it to the host
+  const Tensor& output(const std::string& name) const;  // is in the device's memory; read() copies it to the host
   bool has_input(const std::string& name) const { return find_input(name) != nullptr; }
   bool has_output(const std::string& name) const { return find_output(name) != nullptr; }
   HostTensor read(const std::string& name) const { return device_->read(output(name)); }
@@ -78,11 +78,11 @@ class Program {
     std::string_view op;
     const Node* node;
     NodeWork work;
-    double begin, end;  // seconds
+    double begin, end;  // seconds of the steady clock
   };
   std::vector<TimedStep> run_timed();
   bool choosing_threads() const { return threads_.deciding(); }
-  int threads() const { return threads_.chosen(); }  // number of host threads that run() uses; 0: not run yet
+  int threads() const { return threads_.chosen(); }  // host threads that run() uses; 0: not run yet
 
  private:
   struct Step {
@@ -93,7 +93,7 @@ class Program {
   Tensor tensor(ValueId v) const;
 
   void place_values(const ProgramPlan& plan, const ProgramOptions& o);
-  char* place(const BufferLife& b) const;  // its address in the arena, or the one from the plan
+  char* place(const BufferLife& b) const;  // the buffer's address: BufferLife::place, or in the arena
   DeviceMemory copy_of(const HostTensor& constant, const ProgramOptions& o) const;
   void place_copy(const Node& node, const ProgramOptions& o);
   void emit_steps(const ProgramPlan& plan, const ProgramOptions& o);
@@ -113,17 +113,17 @@ class Program {
 
   Device* device_;
   std::shared_ptr<const Graph> graph_;
-  std::vector<DeviceMemory> owned_;                      // constants, the device's copy of the run state
-  const RunState* state_ = nullptr;                      // in the host's memory
+  std::vector<DeviceMemory> owned_;                      // memory of constants and of the device's run state
+  const RunState* state_ = nullptr;                      // is in the host's memory
   void* device_state_ = nullptr;                         // null if the device reads the host's state
-  std::map<int32_t, std::vector<IndexBound>> computed_;  // checked on the device, by the index of the indices' value
+  std::map<int32_t, std::vector<IndexBound>> computed_;  // bounds that the device checks, by value of the indices
   std::unique_ptr<Recording> recording_;
   static constexpr int kMostUndecided = 8;
   int undecided_runs_ = 0;
-  ThreadChoice threads_;  // for kernels that run on the host
+  ThreadChoice threads_;  // used if kernels run on the host
   bool ran_ = false;
   char* arena_ = nullptr;
-  std::vector<void*> address_;  // indexed by value
+  std::vector<void*> address_;  // address of each value
   std::vector<Step> steps_;
   std::map<std::string, Input> inputs_;
   std::map<std::string, Tensor> outputs_;

@@ -182,7 +182,7 @@ class Sharing {
         const Value& xv = g_.value(x);
         const Value& rv = g_.value(ValueId{r});
         if (rv.kind != ValueKind::temp || pinned(r) || output[static_cast<size_t>(r)] || last(r) != n) continue;
-        if (cached_[index(rv.producer)]) continue;  // the ParamCache keeps x for the next run
+        if (cached_[index(rv.producer)]) continue;  // x must stay: the ParamCache keeps it for the next run
         if (xv.dtype != y.dtype || xv.dims != y.dims) continue;
         // No other input of the node may view the same bytes with other dims.
         const bool clash =
@@ -217,7 +217,7 @@ std::vector<bool> at_home(const Graph& g, const std::vector<bool>& cached) {
 }
 
 // Returns the index of the node that computes the gradient, after which the gradient is moved. Returns n_nodes() if no
-// executed node computes it; it is then moved at the end.
+// executed node computes it; the gradient is then moved at the end.
 size_t finished_after(const Graph& g, const Sharing& sharing, const std::vector<bool>& cached, size_t gradient) {
   const NodeId from = sharing.finished(gradient);
   return from && !cached[index(from)] ? index(from) : static_cast<size_t>(g.n_nodes());

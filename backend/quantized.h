@@ -12,11 +12,11 @@
 
 namespace amp {
 
-// 256 ascending numbers in [-1, 1] (unsigned: [0, 1]).
+// Returns 256 ascending numbers in [-1, 1] (unsigned: [0, 1]).
 const std::array<float, 256>& dynamic_map(bool is_signed);
 uint8_t code_of_zero(bool is_signed);
 
-// The code of x in a block with this largest magnitude: the nearest number of the map, the smaller one on a tie.
+// Returns the code of x in a block with this largest magnitude: the nearest number of the map, on a tie the smaller.
 HD inline uint8_t code_of(const float* map, float x, float largest) {
   float y = x * (largest > 0 ? 1.0f / largest : 0.0f);
   y = y < -1.0f ? -1.0f : y > 1.0f ? 1.0f : y;

@@ -25,8 +25,9 @@ struct QuantizedMatrix {
   const void* scales = nullptr;
   DType scale_dtype = DType::f32;
   int64_t block_rows = 1, scale_row = 0, block_columns = 1, scale_column = 0, flat_block = 0;
-  // Zero points: null, then `zero` is that of all elements; of a floating-point type or 8 bits, with the index of the
-  // scale; or packed in `zero_bits` bits, of the block c / block_columns at bit r * zero_row_bits.
+  // If `zeros` is null, all elements have the zero point `zero`. If zero_bits is 0, `zeros` has a number of zero_dtype
+  // for each scale. Otherwise the zero point of block b = c / block_columns has zero_bits bits at bit r * zero_row_bits
+  // + b * zero_bits.
   const void* zeros = nullptr;
   DType zero_dtype = DType::u8;
   int64_t zero_bits = 0, zero_row_bits = 0;

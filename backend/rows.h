@@ -1,4 +1,4 @@
-// Helpers for row kernels: these process one row of the last dimension at a time, in fp32 or fp64, with any storage
+// Helpers for row kernels, which process one row of the last dimension at a time, in fp32 or fp64, with any storage
 // type.
 #pragma once
 
@@ -6,14 +6,14 @@
 
 namespace amp {
 
-// Row i of t as T: in place if it has that type, otherwise converted into scratch (at least n elements).
+// Returns row i of t as T: in place if it has that type, otherwise converted into scratch (at least n elements).
 template <class T>
 const T* load_row(const Tensor& t, int64_t i, int64_t n, T* scratch) {
   return elementwise_detail::load<T>(t, i * n, n, scratch);
 }
 
-// The buffer in which to compute row i of t: in place if the type is T, otherwise scratch. store_row writes it
-// back.
+// Returns the buffer in which to compute row i of t: the row itself if its type is T, otherwise scratch, which
+// store_row() writes to t.
 template <class T>
 T* row_buffer(const Tensor& t, int64_t i, int64_t n, T* scratch) {
   return t.dtype == DTypeOf<T>::value ? static_cast<T*>(t.data) + i * n : scratch;
@@ -24,8 +24,8 @@ void store_row(const T* row, const Tensor& t, int64_t i, int64_t n) {
     convert(DTypeOf<T>::value, row, t.dtype, static_cast<char*>(t.data) + i * n * size_of(t.dtype), n);
 }
 
-// Scratch for one thread's rows: buffer `which` of four. It grows when a longer row is requested and stays allocated,
-// so later training steps do not allocate.
+// Returns scratch of the calling thread: buffer `which` of four. The buffer grows when a longer row is requested and
+// stays allocated, so later training steps do not allocate.
 template <class T>
 T* thread_scratch(int64_t n, int which) {
   thread_local std::vector<T> buffers[4];
@@ -34,8 +34,8 @@ T* thread_scratch(int64_t n, int which) {
   return b.data();
 }
 
-// A sum over 16 accumulators that are added as a fixed tree: can be vectorized, and has the same bits on every
-// machine.
+// Sums f(i) over [0, n) in 16 accumulators, which are added in a fixed tree. The loop can be vectorized, and the sum
+// has the same bits on every machine.
 template <class T, class F>
 AMP_INLINE inline T lane_sum(int64_t n, F f) {
   T lane[16] = {};

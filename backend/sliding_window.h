@@ -21,7 +21,7 @@ struct WindowAxis {
 
   int64_t at(int64_t o, int64_t k) const { return o * stride + k * dilation - pad; }
   int64_t reach() const { return (kernel - 1) * dilation + 1; }
-  // Tap k is inside the input for the outputs [begin(k), end(k)).
+  // begin() and end(): tap k is inside the input for the outputs [begin(k), end(k)).
   int64_t begin(int64_t k) const {
     const int64_t lack = pad - k * dilation;
     return lack <= 0 ? 0 : std::min(out, (lack + stride - 1) / stride);
@@ -37,8 +37,8 @@ inline int64_t volume(const SlidingWindow& w, int64_t WindowAxis::*extent) {
   return w[0].*extent * w[1].*extent * w[2].*extent;
 }
 
-// x and y are complete dims. kernel has one number per spatial axis; for a convolution, the last dims of the
-// weight.
+// Reads the window from a node's attributes. x and y are complete dims. kernel has one number per spatial axis; for a
+// convolution, the last dims of the weight.
 inline SlidingWindow make_window(const Dims& x, const Dims& y, const Dims& kernel, const Attrs& a) {
   const size_t r = kernel.size();
   check(r >= 1 && r <= 3 && x.size() == r + 2 && y.size() == r + 2, "window of a tensor that is not spatial");

@@ -19,7 +19,7 @@ struct CopyWalk {
 };
 CopyWalk copy_walk(const Dims& dims, const Dims& from, const Dims& to);
 
-// dst[dst region] = src[src region] over dims; the element types are equal.
+// Returns a kernel that copies src[from] to dst[to] over dims. The element types are equal.
 Kernel strided_copy(const Tensor& src, const Region& from, const Tensor& dst, const Region& to, const Dims& dims);
 
 }  // namespace amp

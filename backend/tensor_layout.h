@@ -19,9 +19,9 @@ struct TensorLayout {
   };
   std::vector<TensorShape> shapes;  // indexed by span
   std::vector<Kept> kept;
-  int64_t largest = 0, scratch = 0;  // elements: the largest tensor, scratch memory
-  int64_t sums = 0;                  // scratch memory in doubles
-  int64_t bytes() const;             // size of all states in fp32 and of the scratch memory
+  int64_t largest = 0, scratch = 0;  // elements of the largest tensor, and of the scratch memory
+  int64_t sums = 0;                  // number of doubles of scratch memory
+  int64_t bytes() const;             // returns the bytes of all states in fp32 and of the scratch memory
 };
 
 }  // namespace amp

@@ -7,15 +7,15 @@
 //   struct Muon : TensorRule {
 //     static constexpr std::string_view name = "muon";
 //     static constexpr RuleKey keys[] = {...};
-//     static std::vector<TensorState> states(const RuleSettings&, const TensorShape&);   // what it keeps of a tensor
+//     static std::vector<TensorState> states(const RuleSettings&, const TensorShape&);   // its state for a tensor
 //     static int64_t scratch(const RuleSettings&, const TensorShape&);   // scratch elements (T) that a step needs
 //     static int64_t sums(const RuleSettings&, const TensorShape&);      // scratch doubles that a step needs
 //     template <class T, class Worker>
 //     static void step(const RuleSettings&, const Worker&, const TensorStep<T>&);
 //   };
 //
-// Steps of a worker, executed in order (f, prepare: [=] ON_DEVICE lambdas, which see memory of the device; prepare
-// returns a struct, once for many elements; `single` is for what one thread writes):
+// Steps of a worker, executed in order. f and prepare are [=] ON_DEVICE lambdas that access the device's memory.
+// prepare() returns a struct that many elements share. single() runs f on one thread:
 //
 //   elements(n, f)                          f(i) for i in [0, n)
 //   elements(n, prepare, f)                 f(prepare(), i)
@@ -57,18 +57,18 @@ struct TensorShape {
 constexpr int kTensorStates = 4;
 struct TensorState {
   const char* name;  // one of the rule's states; a tensor may have only some of them
-  int64_t count;     // elements
+  int64_t count;     // number of elements
 };
 
 struct TensorTime {
-  double lr = 0, decay = 0;  // as in RuleStep
+  double lr = 0, decay = 0;  // see RuleStep (backend/update_rule.h)
   int64_t t = 0;             // applied steps of this tensor, including this one
 };
 
 template <class T>
 struct TensorStep {
   const TensorShape& shape;
-  int64_t n;  // elements
+  int64_t n;  // number of elements of the tensor
   const TensorTime* now;
   T* p;                             // the weights, which are updated
   T* g;                             // the gradient, unscaled and clipped; may be overwritten
@@ -91,7 +91,7 @@ constexpr bool kTensorWise = requires {
 };
 
 // Alignment of the parts of scratch memory.
-constexpr int64_t kScratchAlign = 32;  // elements
+constexpr int64_t kScratchAlign = 32;  // a multiple of this many elements
 constexpr int64_t scratch_part(int64_t elements) {
   return (elements + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
 }

@@ -13,7 +13,7 @@ namespace amp {
 
 class ThreadChoice {
  public:
-  // Threads for the next run, at most `most`. 0: the caller's number; the run is not timed.
+  // Returns the threads of the next run, at most `most`. 0: the caller's number of threads; the run is not timed.
   int next(int most) {
     if (most != most_) start(most);
     if (!deciding() && keep_ > 0 && --keep_ == 0) restart_trials();
@@ -41,7 +41,7 @@ class ThreadChoice {
   static constexpr int kRuns = 5;  // runs per candidate; the fastest counts
   static constexpr double kLong = 0.02;
   static constexpr int64_t kKeep = 64, kRarer = 8;  // runs until the candidates are timed again: 64, 512 ...
-  static constexpr double kFar = 3;                 // times the fastest: such candidates are not tried again
+  static constexpr double kFar = 3;                 // candidates this many times slower than the fastest are left out
   static constexpr double kUntried = std::numeric_limits<double>::infinity();
   struct Trial {
     int threads;
@@ -74,7 +74,7 @@ class ThreadChoice {
   int64_t keep_ = 0;  // runs until the candidates are timed again; 0: never
   int64_t keep_next_ = kKeep;
   size_t at_ = 0;
-  std::vector<Trial> trials_;  // all threads, then 1, 2, 4 ...
+  std::vector<Trial> trials_;  // candidates: all threads, then 1, 2, 4 ...
 };
 
 }  // namespace amp

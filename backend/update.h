@@ -42,7 +42,7 @@ ClipMode clip_mode_from_name(const std::string& name);
 // Returns the name if a rule has it. Throws a usage error otherwise.
 std::string update_rule_from_name(const std::string& name);
 
-std::vector<RuleKey> rule_keys(std::string_view rule);  // settings that the rule has
+std::vector<RuleKey> rule_keys(std::string_view rule);  // returns the settings that the rule has
 // Returns the rule's defaults, overridden by the given keys. Throws E_FLAG_VALUE (Exit::usage) for a key that the rule
 // does not have.
 RuleSettings rule_settings(const std::string& rule, const std::map<std::string, double>& given);
@@ -61,20 +61,20 @@ struct OptimizerConfig {
   // Bound for clipping; 0: no clipping. In mode value it bounds each element. In mode adaptive it bounds the norm of
   // each unit's gradient, as a multiple of the norm of the unit's weights.
   double max_grad_norm = 0;
-  bool centralize = false;  // gradient centralization (Yong et al. 2020, arXiv:2004.01461)
+  bool centralize = false;  // uses gradient centralization (Yong et al. 2020, arXiv:2004.01461)
   // Decays of the moving averages of the weights, at most kMaxAverages. With SWA there is one average, and these are
   // not used.
   std::vector<double> ema_decays;
   int64_t ema_every = 1;
   bool ema_warmup = false;
   int64_t swa_start = -1;
-  double gradient_noise = 0;  // eta (backend/gradient_noise.h); 0: none
+  double gradient_noise = 0;  // eta of backend/gradient_noise.h; 0: no noise
   uint64_t noise_seed = 0;
   // Lookahead (Zhang et al. 2019, arXiv:1907.08610): every `lookahead` steps, slow weights move by
   // `lookahead_alpha` towards the weights, and the weights continue from there. 0: none.
   int64_t lookahead = 0;
   double lookahead_alpha = 0.5;
-  double sam_rho = 0;       // sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412); 0: none
+  double sam_rho = 0;       // rho of sharpness-aware minimization (Foret et al. 2021, arXiv:2010.01412); 0: none
   int64_t state_bits = 32;  // 8: block-wise quantized moments (backend/cpu/update/quantized.h)
   // ZeRO stage 1 (Rajbhandari et al. 2020, arXiv:1910.02054): the number of ranks that divide moments and averages;
   // each rank updates its shard. 1: not sharded.
@@ -88,19 +88,19 @@ struct OptimizerConfig {
   int64_t state_bytes(const std::vector<UpdateSpan>& spans, int64_t elements) const;
   int averages() const { return swa_start >= 0 ? 1 : static_cast<int>(ema_decays.size()); }
   AverageRule average_rule(int k) const;
-  // Name of average k in checkpoints: "ema" for the first, "ema:0.999" for others.
+  // Returns the name of average k in checkpoints: "ema" for the first, "ema:0.999" for others.
   std::string average_name(int k) const;
   bool quantized() const { return state_bits == 8; }
   // True if the gradients of some span are transformed per unit before the rule receives them.
   bool transforms_gradients(const std::vector<UpdateSpan>& spans) const;
-  double clip_bound(const UpdateSpan& span) const;  // max_grad_norm of the span's clip group
+  double clip_bound(const UpdateSpan& span) const;  // bound of the span's clip group
   // Returns max_grad_norm in mode value, otherwise infinity.
   double element_limit(const UpdateSpan& span) const;
-  bool needs_hessian_diagonal() const;  // the rule uses an estimate of the Hessian's diagonal
-  bool samples_labels() const;          // the estimate uses gradients for labels that are sampled from the model
-  bool has_evaluated_weights() const;   // the evaluated weights differ from the trained ones
-  bool keeps_step_scalars() const;      // the rule has scalars that persist from step to step
-  bool tensor_wise() const;             // the rule is a tensor-wise optimizer
+  bool needs_hessian_diagonal() const;  // true if the rule uses an estimate of the Hessian's diagonal
+  bool samples_labels() const;          // true if that estimate needs gradients for labels sampled from the model
+  bool has_evaluated_weights() const;   // true if the evaluated weights differ from the trained ones
+  bool keeps_step_scalars() const;      // true if the rule has scalars that persist from step to step
+  bool tensor_wise() const;             // true if the rule is a tensor-wise optimizer
 };
 
 // Converts trained weights in place to the weights that are evaluated and exported. Changes nothing unless the rule has
@@ -205,12 +205,12 @@ class DeviceUpdate : public LossTerms {
   virtual std::optional<UpdateState> take(bool wait) = 0;
   virtual int64_t pending() const = 0;  // number of steps that were applied but not yet taken
 
-  // State that a checkpoint stores. Each call waits for the device.
+  // Access the state that a checkpoint stores. Each call waits for the device.
   virtual UpdateState state() = 0;
   virtual void set_state(const ScaleState& scale, int64_t applied) = 0;
   // Called only for a rule with persistent scalars.
   virtual void set_step_scalars(const double (&step_scalars)[kStepScalars]) = 0;
-  virtual void set_lr_scale(double scale) = 0;         // factor for the schedule's learning rates
+  virtual void set_lr_scale(double scale) = 0;         // sets a factor for the schedule's learning rates
   enum class Moment : uint8_t { m, v, u, slow, ema };  // ema: the first average; average(k) is the k-th
   static constexpr Moment average(int k) { return static_cast<Moment>(static_cast<int>(Moment::ema) + k); }
   // Returns a moment or an average as a vector in the device's memory. Empty if it is not kept.

@@ -73,18 +73,18 @@ struct RuleSettings {
   double momentum = 0, dampening = 0;
   bool nesterov = false;
   double alpha = 0.99;                                             // decay of the mean of squares
-  double momentum_decay = 0.004;                                   // nadam
-  double lr_decay = 0, initial_accumulator = 0;                    // adagrad
+  double momentum_decay = 0.004;                                   // of nadam
+  double lr_decay = 0, initial_accumulator = 0;                    // of adagrad
   double amsgrad = 0, centered = 0;                                // flags: 0 or 1
-  double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;    // lars, lamb; the last two are flags
-  double hessian_power = 1, rho = 0.01;                            // adahessian; sophia
+  double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;    // of lars and lamb; the last two are flags
+  double hessian_power = 1, rho = 0.01;                            // of adahessian, of sophia
   double hessian_interval = 1;                                     // steps between two estimates
   double average_kernels = 0, gaussian = 0;                        // flags for the estimate
-  double weight_lr_power = 2, r = 0;                               // schedule_free
-  double eps2 = 1e-3, clip_threshold = 1, decay_rate = -0.8;       // adafactor
-  double scale_parameter = 0, relative_step = 0, warmup_init = 0;  // flags: adafactor
-  double delta = 0.1, wd_ratio = 0.1;                              // adamp, sgdp
-  double ns_steps = 5, match_rms_adamw = 0;                        // muon; the last one is a flag
+  double weight_lr_power = 2, r = 0;                               // of schedule_free
+  double eps2 = 1e-3, clip_threshold = 1, decay_rate = -0.8;       // of adafactor
+  double scale_parameter = 0, relative_step = 0, warmup_init = 0;  // flags of adafactor
+  double delta = 0.1, wd_ratio = 0.1;                              // of adamp and sgdp
+  double ns_steps = 5, match_rms_adamw = 0;                        // of muon; the last one is a flag
 };
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -95,7 +95,7 @@ struct RuleKey {
   double RuleSettings::*value;
   double initial, low, high;
   std::string_view flag = {};  // a command-line flag that sets it too
-  bool truth = false;          // 0 or 1
+  bool truth = false;          // a flag: the value is 0 or 1
   bool closed = false, integer = false;
 };
 
@@ -137,7 +137,7 @@ constexpr bool kSamplesLabels = requires {
   Element::samples_labels;
 };
 
-// True if its moments may be stored in 8 bits: the first is signed, the second is not negative.
+// True if the Element's moments may be stored in 8 bits: the first is signed, the second is not negative.
 template <class Element>
 constexpr bool kQuantizes = requires {
   Element::quantizes;
@@ -174,7 +174,7 @@ AMP_INLINE HD inline T step_element(const typename Element::template Scalars<T>&
 // Base of rules with a single variant for all settings.
 template <class Element>
 struct RuleOf {
-  static constexpr std::array<RuleKey, 0> keys{};  // overridden by rules with settings
+  static constexpr std::array<RuleKey, 0> keys{};  // rules with settings define their own keys
   static int moments(const RuleSettings&) { return Element::moments; }
   template <class F>
   static void visit(const RuleSettings&, F&& f) {
@@ -182,7 +182,7 @@ struct RuleOf {
   }
 };
 
-// SAM's factor for the unscaled gradients, given their 2-norm.
+// Returns SAM's factor for the unscaled gradients, given their 2-norm.
 HD inline double sam_ascent(double rho, double norm) { return rho / (norm + 1e-12); }
 
 // AdaHessian's spatial averaging: replaces an estimate by its mean magnitude over a convolution kernel, in place.
@@ -193,14 +193,14 @@ HD inline void average_kernel(T* h, int64_t n) {
   for (int64_t i = 0; i < n; ++i) h[i] = sum / static_cast<T>(n);
 }
 
-// Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171), as in timm: the factor for a unit's gradient,
-// given the 2-norms of its weights and its gradient.
+// Adaptive gradient clipping (Brock et al. 2021, arXiv:2102.06171), as in timm: returns the factor for a unit's
+// gradient, given the 2-norms of its weights and its gradient.
 HD inline double adaptive_clip(double weights, double gradient, double factor) {
   const double most = (weights > 1e-3 ? weights : 1e-3) * factor;
   return gradient < most ? 1 : most / (gradient > 1e-6 ? gradient : 1e-6);
 }
 
-// from + weight (to - from), computed as torch.lerp does: exact at both ends.
+// Returns from + weight (to - from), computed as torch.lerp does: exact at both ends.
 template <class T>
 AMP_INLINE HD inline T rule_lerp(T from, T to, T weight) {
   const T gap = to - from;

@@ -13,7 +13,7 @@ struct DropoutLanes {
   uint32_t threshold;  // random words below this drop the element
   float keep;          // factor of kept elements
 
-  static constexpr int64_t kGroups = 8;  // groups per call of a vector version
+  static constexpr int64_t kGroups = 8;  // groups that a vector version computes per call
 
   // Sets factor[4 g + j] to 0 or `keep` for g in [0, groups). `groups` must be a multiple of kGroups.
   void write(int64_t groups, float* factor) const;

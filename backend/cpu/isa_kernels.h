@@ -1,6 +1,6 @@
 // The kernels that are written for an instruction set, as a table with one row per instruction set. Each architecture
-// has a folder in backend/cpu/isa/ with its rows; the rest of backend/cpu/ is the same for all. A new architecture is a
-// folder there, one in base/isa/, and a row in cmake/architectures.cmake.
+// has a folder in backend/cpu/isa/ with its rows; the rest of backend/cpu/ is the same for all. A new architecture
+// needs a folder there, one in base/isa/, and a row in cmake/architectures.cmake.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct PairKernels {
                        float* sums);
 };
 
-// A unit that multiplies tiles of bf16 pairs (AMX). A tile has kTile rows of kTile pairs. Its functions run within
-// begin() and end() on the same thread (gemm/tile_scope.h).
+// A unit that multiplies tiles of bf16 pairs (AMX). A tile has kTile rows of kTile pairs. Its functions must be called
+// between begin() and end() on the same thread (gemm/tile_scope.h).
 struct TileUnit {
   static constexpr int64_t kTile = 16;
   static constexpr int64_t kPixels = 32;       // pixels per call of correlate
@@ -45,18 +45,18 @@ struct TileUnit {
                        int64_t pixels, float* sums);
 };
 
-// The row of an instruction set. Pointers are null where it has nothing faster than compiled loops.
+// The row of an instruction set. A pointer is null if no kernel is faster than the compiled loop.
 struct IsaKernels {
   const MicroKernel& fp32;
-  const MicroKernel* bf16 = nullptr;   // multiplies pairs
+  const MicroKernel* bf16 = nullptr;   // multiplies pairs of bf16
   const PairKernels* pairs = nullptr;  // not null if `bf16` is not null
   const TileUnit* tiles = nullptr;
   // Transposes 4-byte elements: to[p * width + l] = from[l][p] for 8 lanes; n is a multiple of 8.
   void (*transpose_8)(const float* const from[8], int64_t n, float* to, int64_t width) = nullptr;
-  // DropoutLanes::write (dropout_lanes.h).
+  // Implements DropoutLanes::write() (dropout_lanes.h).
   void (*dropout)(const DropoutLanes& lanes, int64_t groups, float* factor) = nullptr;
-  // Independent chains of `rounds` multiply-adds over registers, and the number of operations (gemm/fma_peak.cc): of
-  // fp32 (null: those of compiled loops), and of the fastest instruction for bf16. `out` keeps the result alive.
+  // Run independent chains of `rounds` multiply-adds over registers (gemm/fma_peak.cc) in fp32, or with the fastest
+  // bf16 instruction. `flops` receives the number of operations. `out` keeps the compiler from removing the work.
   void (*chains)(int64_t rounds, float factor, volatile float* out, double* flops) = nullptr;
   void (*bf16_chains)(int64_t rounds, float factor, volatile float* out, double* flops) = nullptr;
 };

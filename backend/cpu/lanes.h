@@ -75,7 +75,7 @@ AMP_INLINE inline void deinterleave(const float* from, typename VectorOf<N>::typ
   }
 }
 
-// The inverse of deinterleave().
+// Reverses deinterleave().
 template <int N, int Parts>
 AMP_INLINE inline void interleave(const typename VectorOf<N>::type (&parts)[Parts], float* to) {
   static_assert(Parts == 2 || Parts == 4);

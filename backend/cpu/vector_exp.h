@@ -18,7 +18,7 @@ struct Exp2 {
   using I = typename IndexOf<Lanes>::type;
   static constexpr int kBits = Lanes == 16 ? 4 : Lanes == 8 ? 3 : 0;  // number of bits of the table's index
 
-  // 2^(i / n), minus the amount that i adds when k is added to the exponent.
+  // The bits of 2^(i / n), minus i in the place of the exponent's fraction, because run() adds k n + i there.
   static constexpr std::array<int32_t, Lanes> kTable = [] {
     constexpr float power[16] = {1.0f,        1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f,
                                  1.29683959f, 1.35425556f, 1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,

@@ -9,8 +9,8 @@ namespace amp::cpu {
 
 template <int Lanes>
 struct VectorOf {
-  typedef float type __attribute__((vector_size(Lanes * 4), aligned(4)));  // unaligned, for memory
-  typedef float local __attribute__((vector_size(Lanes * 4)));  // aligned, for arguments of generic functions
+  typedef float type __attribute__((vector_size(Lanes * 4), aligned(4)));  // unaligned: for data in memory
+  typedef float local __attribute__((vector_size(Lanes * 4)));  // aligned: for arguments of generic functions
 };
 
 }  // namespace amp::cpu

@@ -32,16 +32,16 @@ class Carver {
 
 using PrepareWithWorkspace = Kernel (*)(const KernelArgs&, Carver&);
 
-// The kernel and the workspace function that are registered for `prepare`.
+// The functions that are registered for `prepare`: one makes the kernel, one returns the size of its workspace.
 template <PrepareWithWorkspace prepare>
 Kernel with_workspace(const KernelArgs& a) {
   char none[64];
-  Carver c(a.workspace ? a.workspace : none);  // a node without workspace gets no address
+  Carver c(a.workspace ? a.workspace : none);  // a.workspace is null if the node needs no workspace
   return prepare(a, c);
 }
 template <PrepareWithWorkspace prepare>
 int64_t measure_workspace(const Graph& g, const Node& n) {
-  static char present;  // a placeholder address; only its presence is checked
+  static char present;  // a placeholder address that is not null; it is not accessed
   KernelArgs a{n, {}, {}, nullptr, nullptr};
   for (const ValueId v : n.in) a.in.push_back(v ? Tensor{&present, g.value(v).dtype, g.value(v).dims} : Tensor{});
   for (const ValueId v : n.out) a.out.push_back(Tensor{&present, g.value(v).dtype, g.value(v).dims});

@@ -15,7 +15,7 @@ namespace amp::cuda {
 
 using KeptBytes = int64_t (*)(const Graph&, const Node&);
 static std::map<std::string, KeptBytes, std::less<>>& dropout_users() {
-  static std::map<std::string, KeptBytes, std::less<>> users;  // filled before main
+  static std::map<std::string, KeptBytes, std::less<>> users;  // filled by the constructors of RegisterDropoutUser
   return users;
 }
 RegisterDropoutUser::RegisterDropoutUser(std::string_view op, KeptBytes bytes) { dropout_users().emplace(op, bytes); }
@@ -32,7 +32,7 @@ int64_t kept_bytes(const Graph& g) {
 
 namespace {
 
-// One result of an attention. own: the buffer in which the project's kernels have stored it. place: its strides.
+// One result of an attention. own: the result of the project's kernels. place: strides of the library's result.
 struct Part {
   const char* name;
   const void* own;
@@ -67,7 +67,7 @@ struct ClearPadding {
 
 }  // namespace
 
-// cuDNN's documentation leaves the gradients of padded keys undefined, so they are cleared after it has run.
+// cuDNN's documentation leaves the gradients of padded keys undefined, so they are cleared after cuDNN has run.
 bool GuardedAttention::run_library(const AttentionOperands& o) {
   if (!library_->run(o)) return false;
   if (!what_.backward || !what_.lengths) return true;
@@ -201,8 +201,8 @@ bool GuardedAttention::run(const AttentionOperands& o, const Kernel& own) {
     return by_own();  // timing overwrote the results with the library's
   }
   device_.store_decision(library_->key(), true);
-  // Uses the library's result in this run already. This may be the first run after a resume. Its bits must equal those
-  // of the uninterrupted run.
+  // Uses the library's result in this run already. After a resume this is the first run, and its bits must equal those
+  // of the uninterrupted run, which uses the library.
   run_library(o);
   return true;
 }

@@ -25,7 +25,7 @@ struct Attention {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, width = 0, value_width = 0;
   HeadStrides q, k, v, y;  // gradients have the strides of their tensors
   double scale = 1;
-  Dims bias;              // of `type`, (batch or 1, heads or 1, queries or 1, keys or 1), contiguous; empty: none
+  Dims bias;              // (batch or 1, heads or 1, queries or 1, keys or 1), in `type`, contiguous; empty: no bias
   bool causal = false;    // query i attends to the keys up to i
   bool lengths = false;   // the operands contain the numbers of queries and keys of each sample
   double kept_scale = 0;  // dropout of the attention weights: the factor of kept weights; 0: no dropout
@@ -35,9 +35,9 @@ constexpr int64_t kMostKept = int64_t{1} << 30;  // maximum bytes of AttentionOp
 
 struct AttentionOperands {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *bias = nullptr;
-  const int32_t *query_lengths = nullptr, *key_lengths = nullptr;  // (batch)
+  const int32_t *query_lengths = nullptr, *key_lengths = nullptr;  // (batch) each
   const void* kept = nullptr;  // (batch, heads, queries, keys) of `type`: 1 for weights that dropout keeps, else 0
-  void* y = nullptr;           // written by forward, read by backward
+  void* y = nullptr;           // result; written by forward, read by backward
   float* lse = nullptr;        // (batch, heads, queries), written by forward, read by backward
   // A flag in device memory; may be null. If the flag is not 0, the library's results must not be used. Either the mask
   // is not the one that Attention describes, or a row's scores are so large that the rounding of lse changes the
@@ -50,7 +50,7 @@ struct AttentionOperands {
 // A planned attention: its algorithm is chosen and its workspace allocated.
 class LibraryAttention : public TimedLibrary {
  public:
-  virtual bool run(const AttentionOperands& o) = 0;  // false: the library refused
+  virtual bool run(const AttentionOperands& o) = 0;  // returns false if the library refused
   // Returns memory for AttentionOperands::kept, which all plans share; null if the attention has no dropout.
   virtual void* kept() { return nullptr; }
 };
@@ -71,7 +71,7 @@ class GuardedAttention {
   GuardedAttention(CudaDevice& d, const Attention& what, std::shared_ptr<LibraryAttention> library)
       : device_(d), what_(what), library_(std::move(library)) {}
   bool dropped() const { return !library_; }
-  // Returns whether the results are the library's.
+  // Returns true if the results are the library's, false if they are those of own().
   bool run(const AttentionOperands& o, const Kernel& own);
 
  private:

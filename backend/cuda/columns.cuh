@@ -27,8 +27,8 @@ namespace amp::cuda {
 
 struct ColumnTiles {
   int64_t outer = 1, rows = 0, columns = 0;
-  int lanes = 1, threads = 256;  // per block: threads along the columns, and all threads
-  int64_t across = 1;            // blocks along the columns
+  int lanes = 1, threads = 256;  // threads of a block: along the columns, and in total
+  int64_t across = 1;            // number of blocks along the columns
   int64_t splits = 1, split_rows = 0;
 
   HD int64_t count() const { return outer * across * splits; }
@@ -235,7 +235,7 @@ struct JoiningColumnKernel {
   ColumnKernel<Body> first;
   uint32_t* done;      // number of finished blocks per group of columns; zero before and after a launch
   int lanes, abreast;  // when joining: threads along the columns, and threads that add up a column's splits
-  bool chunks;         // sums_by_chunks() holds: each thread adds four classes of splits
+  bool chunks;         // true if sums_by_chunks(): each thread adds four classes of splits
 
   DEV void operator()() const {
     const ColumnTiles& tiles = first.tiles;

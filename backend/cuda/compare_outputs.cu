@@ -7,8 +7,8 @@
 
 namespace amp::cuda {
 
-// Writes for each block the largest difference of a and b and the largest magnitude in a. It is not in an unnamed
-// namespace, because nvcc would report `cooperative` as unused.
+// Writes for each block the largest difference of a and b and the largest magnitude in a. The struct is not in an
+// unnamed namespace, because nvcc would report `cooperative` as unused.
 struct CompareResults {
   static constexpr bool cooperative = true;
   Ref a, b;

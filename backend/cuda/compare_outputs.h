@@ -16,8 +16,8 @@ struct OutputDifference {
   }
 };
 
-// Relative tolerance of a library's product or convolution. It allows for two orders of summation, TF32 where
-// permitted, or a 16-bit result. A wrong result differs by about the largest element itself.
+// Returns the relative tolerance of a library's product or convolution. It allows for another order of summation, TF32
+// where permitted, or a 16-bit result. A wrong result differs by about the largest element itself.
 inline double library_tolerance(DType t) { return t == DType::f32 ? 4e-3 : t == DType::f16 ? 1e-2 : 4e-2; }
 
 // Compares two tensors with the same number of elements and any floating types. Waits for the device.

@@ -12,7 +12,7 @@
 namespace amp::cuda {
 
 static std::set<std::string, std::less<>>& convolution_users() {
-  static std::set<std::string, std::less<>> users;  // filled before main
+  static std::set<std::string, std::less<>> users;  // filled by the constructors of RegisterConvolutionUser
   return users;
 }
 RegisterConvolutionUser::RegisterConvolutionUser(std::string_view op) { convolution_users().emplace(op); }
@@ -44,8 +44,8 @@ bool WidenedGradient::run(const ConvolutionOperands& o) {
   return true;
 }
 
-// Returns whether an fp16 result is so large that the other result may have overflowed. The comparison then has no
-// meaning; the loss scaler skips a step with an overflow.
+// Returns whether the first of two compared fp16 results is so large that the second one may have overflowed. The
+// comparison then has no meaning; the loss scaler skips a step with an overflow.
 static bool overflows(const OutputDifference& d, DType t) { return t == DType::f16 && d.largest > 65000; }
 
 bool GuardedConvolution::proved(const ConvolutionOperands& o) {

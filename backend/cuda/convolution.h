@@ -43,10 +43,10 @@ struct RegisterConvolutionUser {
 class LibraryConvolution {
  public:
   virtual ~LibraryConvolution() = default;
-  virtual std::string name() const = 0;                // "cuDNN", for messages
-  virtual bool run(const ConvolutionOperands& o) = 0;  // false: the library refused
-  virtual bool may_wait() const = 0;                   // false while launches are recorded
-  virtual std::string key() const { return {}; }       // as TimedLibrary::key()
+  virtual std::string name() const = 0;                // name for messages, such as "cuDNN"
+  virtual bool run(const ConvolutionOperands& o) = 0;  // returns false if the library refused
+  virtual bool may_wait() const = 0;                   // returns false while launches are recorded
+  virtual std::string key() const { return {}; }       // see TimedLibrary::key()
 };
 
 // Adapts a library's weight gradient, which has the 16-bit type of its operands, to an fp32 result. The library writes
@@ -81,8 +81,8 @@ class GuardedConvolution {
 
   CudaDevice& device_;
   Convolution what_;
-  std::shared_ptr<LibraryConvolution> library_;  // null after the library was dropped
-  Tensor result_;                                // without data
+  std::shared_ptr<LibraryConvolution> library_;  // null after it was dropped
+  Tensor result_;                                // type and dims only
   bool trusted_ = false;
 };
 

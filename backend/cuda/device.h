@@ -32,11 +32,11 @@ struct Gemm {
   const void* bias = nullptr;  // (n) of `out`'s type; null: none
 };
 
-struct Convolution;  // convolution.h
+struct Convolution;  // defined in convolution.h
 class LibraryConvolution;
-struct Attention;  // attention.h
+struct Attention;  // defined in attention.h
 class LibraryAttention;
-struct EpilogueProduct;  // library_product.h
+struct EpilogueProduct;  // defined in library_product.h
 class LibraryProduct;
 
 class CudaDevice : public Device {
@@ -53,7 +53,7 @@ class CudaDevice : public Device {
   Kernel convert_rows(const Tensor& from, const Tensor& to, int64_t row, int64_t pitch) override;
 
   std::unique_ptr<DeviceUpdate> make_update(const UpdateSpec& spec) override;
-  std::unique_ptr<DeviceCommunicator> join(const RankContact& contact) override;  // by NCCL
+  std::unique_ptr<DeviceCommunicator> join(const RankContact& contact) override;  // connects by NCCL
   Kernel check_indices(const Tensor& indices, const IndexBound& bound, const std::string& what) override;
 
   int64_t unvalidated() const override { return unvalidated_; }
@@ -65,8 +65,8 @@ class CudaDevice : public Device {
   // Clears the flag and throws by refuse_index(), unless `flag`, a value that was read from it, is 0.
   void check_index_flag(int64_t flag);
 
-  virtual DeviceMemory allocate_shared(int64_t bytes) = 0;  // zeroed host memory that the device can write
-  virtual void* stream() const = 0;                         // cudaStream_t
+  virtual DeviceMemory allocate_shared(int64_t bytes) = 0;  // returns zeroed host memory that the device can write
+  virtual void* stream() const = 0;                         // returns the cudaStream_t
   virtual int multiprocessors() const = 0;
   // Returns a function that computes the product. The plan is tuned at the first call. The function is empty if the
   // library cannot add the bias.
@@ -97,7 +97,7 @@ class CudaDevice : public Device {
   virtual void launched(const char* kernel, int64_t blocks, int threads) = 0;
 
  protected:
-  const void* raised() const { return flag_.get(); }  // the flag's address; null if there are no checks
+  const void* raised() const { return flag_.get(); }  // address of the index flag; null if there are no checks
 
  private:
   struct Check {

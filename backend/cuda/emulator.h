@@ -12,7 +12,7 @@
 namespace amp::cuda::emulator {
 
 struct Thread {
-  int thread = 0, threads = 1;  // within the block
+  int thread = 0, threads = 1;  // index of the thread in its block; number of threads in a block
   int64_t block = 0, blocks = 1;
   void* shared = nullptr;
 };

@@ -24,7 +24,7 @@ struct MaxThreads<K, std::void_t<decltype(K::max_threads)>> : std::integral_cons
 // A kernel with a member  static constexpr int min_blocks = 2;  gets only so many registers that two blocks fit on a
 // multiprocessor. ptxas then spills registers to memory if necessary.
 template <class K, class = void>
-struct MinBlocks : std::integral_constant<int, 0> {};  // ptxas chooses
+struct MinBlocks : std::integral_constant<int, 0> {};  // 0: ptxas chooses the number of registers
 template <class K>
 struct MinBlocks<K, std::void_t<decltype(K::min_blocks)>> : std::integral_constant<int, K::min_blocks> {};
 

@@ -81,8 +81,8 @@ void GuardedProduct::prove(const void* a, const void* b, const Results& results,
   if (kept.c.data) copy(kept, results);  // timing overwrites the results, and adds to them repeatedly
   const Kernel theirs = [&] { library_->run(a, b, results.c.data, results.extra.data); };
   trusted_ = is_faster(*library_, theirs, own);
-  // Uses the library's result in this run already. This may be the first run after a resume. Its bits must equal those
-  // of the uninterrupted run.
+  // Uses the library's result in this run already. After a resume this is the first run, and its bits must equal those
+  // of the uninterrupted run, which uses the library.
   if (trusted_)
     copy(results, other);
   else if (kept.c.data)

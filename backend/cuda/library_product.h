@@ -20,14 +20,14 @@ enum class Epilogue {
 };
 
 struct EpilogueProduct {
-  Gemm gemm;  // not a batch
+  Gemm gemm;  // a single product, not a batch
   Epilogue epilogue = Epilogue::sums_b;
 };
 
 // A product that a library has planned.
 class LibraryProduct : public TimedLibrary {
  public:
-  virtual bool run(const void* a, const void* b, void* c, void* extra) = 0;  // false: the library refused
+  virtual bool run(const void* a, const void* b, void* c, void* extra) = 0;  // returns false if the library refused
 };
 
 // Runs a product by the library after it has been validated and found to be faster. The first run calls `own`, the
@@ -46,7 +46,7 @@ class GuardedProduct {
   };
   void prove(const void* a, const void* b, const Results& own_results, const Kernel& own);
   // Returns whether the library's results, in `other`, agree with the project's, and warns if they do not. Returns
-  // nullopt if the results prove nothing.
+  // nullopt if the results are all zero or not finite, so that a comparison proves nothing.
   std::optional<bool> agrees(bool ran, const Results& own_results, const Results& other);
   bool reads_extra() const { return what_.epilogue == Epilogue::gelu_gradient; }
   Results like(const Results& r, std::vector<DeviceMemory>& memory);

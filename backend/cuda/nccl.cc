@@ -36,7 +36,7 @@ int type_of(DType t) {
 }  // namespace
 
 Api open(const char* file) {
-  void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // is not unloaded
+  void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);  // the library is not unloaded
   if (!library) {
     const char* const why = dlerror();
     no_nccl(why ? why : "it cannot be loaded");

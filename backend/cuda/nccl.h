@@ -29,10 +29,10 @@ using Stream = void*;  // cudaStream_t
 struct UniqueId {
   char bytes[128];
 };
-constexpr int kSuccess = 0, kInProgress = 7;  // ncclResult_t
-// ncclDataType_t
+constexpr int kSuccess = 0, kInProgress = 7;  // values of ncclResult_t
+// Values of ncclDataType_t.
 constexpr int kFloat16 = 6, kFloat32 = 7, kFloat64 = 8, kBfloat16 = 9;
-constexpr int kSum = 0;               // ncclRedOp_t
+constexpr int kSum = 0;               // a value of ncclRedOp_t
 constexpr int kLeastVersion = 21800;  // 2.18; open() refuses older versions
 
 struct Api {
@@ -58,8 +58,8 @@ const Api& load();
 
 class NcclRanks final : public DeviceCommunicator {
  public:
-  // Joins the communicator of all ranks, which must construct it together. Throws E_NCCL (Exit::distributed) if NCCL
-  // does not start.
+  // Joins the communicator of all ranks. All ranks must call the constructor at the same time. Throws E_NCCL
+  // (Exit::distributed) if NCCL does not start.
   NcclRanks(const nccl::Api& api, CudaDevice& device, const RankContact& contact);
   ~NcclRanks() override;
 
@@ -77,7 +77,7 @@ class NcclRanks final : public DeviceCommunicator {
   CudaDevice& device_;
   const RankContact contact_;
   Tensor sent_;                        // gradients that are exchanged in 16 bits
-  DeviceMemory sent_memory_, broken_;  // broken_: with local steps, a flag: not 0 if a value is not finite
+  DeviceMemory sent_memory_, broken_;  // broken_: flag for local steps: not 0 if a value is not finite
   nccl::Comm comm_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -43,7 +43,7 @@ struct FlagNonfinite {
   const float* data;
   float* flag;
   DEV void operator()(int64_t i) const {
-    if (data[i] - data[i] != 0.0f) *flag = 1;  // every writing thread writes the same value
+    if (data[i] - data[i] != 0.0f) *flag = 1;  // no race: every thread that writes stores the same value
   }
 };
 

@@ -15,7 +15,7 @@ struct RowPart {
   int64_t at;
   Raw<float, W> held[kGroups];
 
-  // An empty ref is not read. get() must not be called for it.
+  // If ref is empty, nothing is read, and get() must not be called.
   DEV RowPart(const R& ref, int64_t start, int64_t n, const RowTeam& team) : x(ref), at(start) {
     if constexpr (V > 0) {
       if (x) each(n, team, [&](auto g, int64_t i) { held[g] = fetch<float, W>(x, at + i); });

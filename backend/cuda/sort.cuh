@@ -105,7 +105,7 @@ struct SortByCounting {
 };
 
 struct Sorted {
-  const uint64_t* words = nullptr;  // ascending
+  const uint64_t* words = nullptr;  // sorted words
   Kernel sort;
 };
 

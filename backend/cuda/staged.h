@@ -9,7 +9,7 @@ namespace amp::cuda {
 
 struct Staged {
   void* data = nullptr;
-  Kernel move = [] {};  // converts; call it before the work for an input, after the work for an output
+  Kernel move = [] {};  // converts the operand; call it before the work for an input, after it for an output
 
   static Staged input(const KernelArgs& a, Carver& c, const Tensor& t, DType type) {
     return stage(a, c, t, type, true);

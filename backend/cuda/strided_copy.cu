@@ -72,7 +72,7 @@ struct Transposition {
 
   const T* x;
   T* y;
-  int64_t a, b, a_stride, b_stride;  // the strides: of a in the destination, of b in the source
+  int64_t a, b, a_stride, b_stride;  // axes; stride of a in the destination, of b in the source
   Divisor squares_a, squares_b;      // number of square tiles along each axis
   CopyAxes outer;
   int64_t squares;

@@ -214,7 +214,7 @@ class TensorWorker {
     g.beta = beta == 0 ? 0 : 1;
     tools_.product(g, a, b, c);
   }
-  bool may_be_nonzero(const double*) const { return true; }  // the host does not read the numbers
+  bool may_be_nonzero(const double*) const { return true; }  // the host does not read the device's memory
 
  private:
   template <class F, class Op>

@@ -1,7 +1,7 @@
 // The dialect in which CUDA kernels are written: a small part of CUDA C++.
 //
-// nvcc compiles it for the device. Any other compiler compiles it for the emulator (emulator.h), which runs the same
-// kernels on the CPU, block by block, so that they are tested on machines without a GPU.
+// nvcc compiles the kernels for the device. Any other compiler compiles them for the emulator (emulator.h), which runs
+// the same kernels on the CPU, block by block, so that they are tested on machines without a GPU.
 //
 // A kernel is a struct that holds its arguments. Its call operator is executed by each thread:
 //
@@ -37,7 +37,7 @@ class CudaDevice;
 
 struct Grid {
   int64_t blocks = 1;
-  int threads = 256;   // per block, a multiple of 32
+  int threads = 256;   // number of threads per block, a multiple of 32
   int64_t shared = 0;  // bytes of dynamic shared memory
 };
 

@@ -30,8 +30,8 @@ struct TileB {
 struct TileC {
   float v[4];
 };
-DEV int tile_row() { return lane() >> 2; }          // row of C's v[0], v[1]; v[2], v[3] are 8 rows below
-DEV int tile_column() { return (lane() & 3) * 2; }  // column of v[0] and v[2]
+DEV int tile_row() { return lane() >> 2; }          // row of C's v[0] and v[1]; v[2] and v[3] are 8 rows below
+DEV int tile_column() { return (lane() & 3) * 2; }  // column of C's v[0] and v[2]
 
 // Rounds two numbers to 16 bits and packs them.
 template <DType type>
@@ -105,7 +105,7 @@ DEV void await_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
 }
 
-#elif defined(__CUDACC__)  // nvcc's pass for the host, which only has to compile
+#elif defined(__CUDACC__)  // nvcc's pass for the host: the code must compile but does not run
 
 DEV void load_matrices(uint32_t (&)[4], const uint16_t*) {}
 DEV void load_matrices_transposed(uint32_t (&)[4], const uint16_t*) {}
@@ -204,7 +204,7 @@ DEV TileA as_a(const TileC& left, const TileC& right) {
            pack<type>(right.v[2], right.v[3])}};
 }
 
-constexpr int64_t kSharedMemory = 99 << 10;  // per block, available from compute capability 8.0 on
+constexpr int64_t kSharedMemory = 99 << 10;  // bytes per block that are available from compute capability 8.0 on
 
 // Launches a kernel that may use more than 48 KiB of shared memory. CUDA requires a function attribute for it.
 template <class K>

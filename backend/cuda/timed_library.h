@@ -12,7 +12,7 @@ namespace amp::cuda {
 class TimedLibrary {
  public:
   virtual ~TimedLibrary() = default;
-  virtual std::string name() const = 0;  // "cuDNN", for messages
+  virtual std::string name() const = 0;  // name for messages, such as "cuDNN"
   virtual bool may_wait() const = 0;     // false while launches are recorded, because the host cannot wait then
   // Returns a string of everything that determines the result and the time of the call. A decision about one call holds
   // for all calls with the same key (CudaDevice::store_decision). Empty: decisions are not shared.
@@ -24,7 +24,7 @@ class TimedLibrary {
   virtual void remember(bool faster) = 0;
 };
 
-// Returns the stored decision. If there is none, times both and stores the result.
+// Returns the stored decision. If there is none, times `theirs` and `own`, and stores which is faster.
 inline bool is_faster(TimedLibrary& library, const Kernel& theirs, const Kernel& own) {
   if (const std::optional<bool> known = library.known_faster()) return *known;
   const double its = library.milliseconds(theirs), ours = library.milliseconds(own);

@@ -107,7 +107,7 @@ class Update final : public DeviceUpdate {
   void restore() override { displace(nullptr); }
 
   void apply() override {
-    if (asked_ - read_ >= kRing) {  // otherwise the oldest report would be overwritten
+    if (asked_ - read_ >= kRing) {  // the ring is full: the new report would overwrite the oldest
       d_.synchronize();
       drain();
     }
@@ -306,7 +306,7 @@ class Update final : public DeviceUpdate {
     } else {
       with_element(o.rule, o.settings, [&](auto element) { launch_rule<decltype(element)>(); });
     }
-    if (spec_.own) {  // also in a skipped step, which leaves the weights unchanged
+    if (spec_.own) {  // is done in a skipped step, too, in which the weights are unchanged
       spec_.gather();
       launch(d_, {shard_blocks(), kThreads, 0}, KeepCopies{shards(), n_shards_, spec_.params});
     }
@@ -380,12 +380,12 @@ class Update final : public DeviceUpdate {
   const ElementRange own_;  // elements that this rank updates: all, or its shard if the optimizer is sharded
   DeviceMemory m_, v_, u_, averages_, slow_, kept_, units_, first_shard_, measured_, norms_, state_, coefficients_,
       parts_, lr_, momentum_, statistics_, counts_, shards_, moved_, ring_, bounds_, clips_, places_;
-  std::optional<TensorUpdate> tensors_;  // for a tensor-wise optimizer
+  std::optional<TensorUpdate> tensors_;  // set if the optimizer is tensor-wise
   std::optional<QuantizedLayout> quantized_at_;
-  std::vector<Quantized> quantized_;  // replaces m_ and v_
+  std::vector<Quantized> quantized_;  // 8-bit moments, which replace m_ and v_
   volatile int64_t* seen_ = nullptr;
   int64_t blocks_ = 1, n_units_ = 0, n_groups_ = 0, n_shards_ = 0, n_moved_ = 0, n_lr_ = 1, asked_ = 0, read_ = 0;
-  bool by_shards_ = false;           // gradients are inspected one shard at a time
+  bool by_shards_ = false;           // true if gradients are inspected one shard at a time
   std::deque<UpdateState> reports_;  // read from the ring, not yet returned by take()
   std::unique_ptr<Recording> recording_;
   bool ran_ = false;

@@ -45,7 +45,7 @@ struct Inspect {
   const float* grads;
   int64_t elements;
   Part* parts;
-  bool norm = true;  // false: only the finite check
+  bool norm = true;  // false: only checks that all elements are finite
   DEV void operator()() const {
     const float inverse = static_cast<float>(1.0 / static_cast<double>(state->scale.scale));
     float sum = 0, most = 0;
@@ -147,7 +147,7 @@ struct Measure {
   const float* g;
   const float* m;
   const float* v;
-  NormTerms<double>* parts;  // per shard
+  NormTerms<double>* parts;  // one per shard
   DEV void operator()() const {
     const RuleSettings settings = moves.settings.at(*moves.state);
     for (int64_t i = block_index(); i < moves.n_shards; i += grid_blocks()) {
@@ -212,8 +212,8 @@ struct Followers {
     float average[W] = {}, behind[W] = {};
   };
   DEV bool lookahead_due(const UpdateState& s) const { return slow && s.applied % lookahead == 0; }
-  // Reads the values that settle() needs. The call is before the rule's arithmetic, which hides the latency of the
-  // loads.
+  // Reads the values that settle() needs. It is called before the rule's arithmetic, so that the arithmetic hides the
+  // latency of the loads.
   template <int W>
   DEV Read<W> read(bool lookahead_due, int64_t at) const {
     Read<W> r;
@@ -273,7 +273,7 @@ struct Apply {
   float* v;
   float* u;
   const float* h;                  // estimate of the Hessian's diagonal, if the rule needs it
-  const NormTerms<double>* norms;  // per span, if the rule needs norms
+  const NormTerms<double>* norms;  // one per span; used if the rule needs norms
   DEV void operator()() const {
     const UpdateState& state = *moves.state;
     if (state.found_inf) return;

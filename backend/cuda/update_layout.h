@@ -19,7 +19,7 @@ std::vector<int64_t> first_shards(const std::vector<update_kernels::Shard>& shar
 update_kernels::SteppedSettings settings_of(const UpdateSpec& spec);
 std::vector<update_kernels::Statistic> statistics_of(const UpdateSpec& spec,
                                                      const std::vector<ParamCache::Copy>& copies);
-std::vector<update_kernels::Unit> units_of(const UpdateSpec& spec);  // empty: gradients are not transformed
+std::vector<update_kernels::Unit> units_of(const UpdateSpec& spec);  // empty if gradients are not transformed
 std::vector<double> clip_bounds(const UpdateSpec& spec);             // one per clipping group; empty for a single group
 
 }  // namespace amp::cuda

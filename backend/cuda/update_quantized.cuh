@@ -10,7 +10,7 @@ static_assert(kThreads == kQuantizedBlock && kShard % kQuantizedBlock == 0);
 
 // One quantized moment of all spans.
 struct QuantizedSpans {
-  const float* map;  // the numbers of the 256 codes
+  const float* map;  // the number that each of the 256 codes means
   uint8_t* codes;
   float* largest;  // largest magnitude of each block of codes
   float* wide;     // elements of spans that are kept in fp32

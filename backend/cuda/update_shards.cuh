@@ -16,8 +16,8 @@ constexpr int64_t kShard = 4096;  // elements that a block updates at a time: 16
 struct Kept {
   Ref to;
   int64_t first = 0;           // the shard's first element in the parameter
-  int64_t row = 0, pitch = 0;  // elements of a row of the copy, distance of rows; row 0: it is contiguous
-  bool fours = true;           // four elements from a multiple of four on are contiguous and aligned
+  int64_t row = 0, pitch = 0;  // elements of a row of the copy, distance of rows; row is 0 if the copy is contiguous
+  bool fours = true;           // true if groups of four elements are contiguous and aligned
 
   Kept() = default;
   explicit Kept(const ParamCache::Copy& c) : to(c.tensor), row(c.row), pitch(c.pitch) {
@@ -57,8 +57,8 @@ struct Shard {
   int32_t clip_group = 0;
   Kept copy[kKept];
 
-  // Both return whether the shard is frozen in this step. stays() is for kernels after Decide, when `applied` includes
-  // the step. waits() is for kernels before it.
+  // stays() and waits() return true if the shard is frozen in this step. stays() is for kernels after Decide, when
+  // `applied` includes the step. waits() is for kernels before Decide.
   DEV bool stays(const UpdateState& s) const { return from_step >= s.applied; }
   DEV bool waits(const UpdateState& s) const { return from_step > s.applied; }
 };

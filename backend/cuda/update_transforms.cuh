@@ -36,7 +36,7 @@ struct InspectShards {
   int64_t n_shards;
   const float* g;
   Part* parts;       // one per shard
-  bool norm = true;  // false: only the finite check
+  bool norm = true;  // false: only checks that all elements are finite
   DEV void operator()() const {
     const float inverse = static_cast<float>(1.0 / static_cast<double>(state->scale.scale));
     for (int64_t i = block_index(); i < n_shards; i += grid_blocks()) {
@@ -115,7 +115,7 @@ struct Displace {
   const Shard* shards;
   int64_t n_shards;
   float* p;
-  const float* g;  // null: restores p
+  const float* g;  // gradients; null: restores p
   float* kept;
   DEV void operator()() const {
     const float inverse = state->inverse, ascent = static_cast<float>(state->ascent);
@@ -167,7 +167,7 @@ struct KeepCopies {
 struct Unit {
   int64_t begin = 0, count = 0;
   bool matrix = false;
-  double factor = 0;  // 0: no clipping
+  double factor = 0;  // factor of the bound; 0: no clipping
 };
 // Centralizes each unit's gradient and clips it relative to the norm of the unit's weights. A block takes one unit at a
 // time.

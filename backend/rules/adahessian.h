@@ -9,7 +9,7 @@
 
 namespace amp {
 
-template <bool SquareRoot>  // hessian_power 1
+template <bool SquareRoot>  // true if hessian_power is 1
 struct AdaHessianElement {
   static constexpr int moments = 2;
   static constexpr bool needs_hessian_diagonal = true;

@@ -14,7 +14,7 @@ struct LarsElement {
   static constexpr bool needs_norms = true;
   template <class T>
   struct Scalars {
-    typename Descent::template Scalars<T> descent;  // without decay
+    typename Descent::template Scalars<T> descent;  // scalars of SGD without decay
     T weight_decay, trust;
   };
   HD static void begin_step(const RuleSettings& s, int64_t t, double (&step_scalars)[kStepScalars]) {

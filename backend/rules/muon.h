@@ -44,7 +44,7 @@ struct Muon : TensorRule {
   }
   static int64_t sums(const RuleSettings&, const TensorShape&) { return 1; }
 
-  // The zeroth power of the matrix in g, by the quintic Newton-Schulz iteration. The result is in g or in scratch.
+  // Computes the zeroth power of the matrix in g by quintic Newton-Schulz iteration. The result is in g or in scratch.
   template <class T, class Worker>
   static T* orthogonal(const RuleSettings& s, const Worker& w, const TensorStep<T>& x) {
     constexpr double a = 3.4445, b = -4.7750, c = 2.0315;
@@ -62,7 +62,7 @@ struct Muon : TensorRule {
           return MuonNorm<T>{static_cast<T>(norm > 1e-7 ? norm : 1e-7)};
         },
         [=] ON_DEVICE(const MuonNorm<T>& whole, int64_t i) { g[i] /= whole.norm; });
-    const bool tall = rows > columns;  // uses x^T x from the right, which gives the same result with smaller products
+    const bool tall = rows > columns;  // then x^T x from the right gives the same result with smaller products
     for (int i = 0; i < static_cast<int>(s.ns_steps); ++i) {
       w.product(tall, !tall, k, k, tall ? rows : columns, T(1), now, columns, now, columns, T(0), gram, k);
       w.copy(gram, sum, k * k);

@@ -1,13 +1,13 @@
 // Sophia (Liu et al. 2023, arXiv:2305.14342): momentum divided by a moving average of estimates of the Hessian's
 // diagonal, with the quotient clipped.
 //
-// Sophia-H, as pytorch_optimizer.SophiaH, of Hutchinson's estimates h,
+// Sophia-H, as pytorch_optimizer.SophiaH, with Hutchinson's estimates h:
 //   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) h at steps that have a new h,
 //   p = (1 - lr decay) p - lr clip(m / max(v, eps), rho).
 // gaussian: the random vector u of the estimate h = u * (H u) has normal numbers, otherwise random signs.
 //
-// Sophia-G, as the authors' SophiaG, with Gauss-Newton-Bartlett estimates: h is sqrt(B) times the gradient of the
-// mean loss of B items whose labels are sampled from the model's outputs,
+// Sophia-G, as the authors' SophiaG, with Gauss-Newton-Bartlett estimates: h is sqrt(B) times the gradient of the mean
+// loss of B items whose labels are sampled from the model's outputs:
 //   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) h^2 at steps that have a new h,
 //   p = (1 - lr decay) p - lr sign(m) min(|m| / (rho v + eps), 1).
 #pragma once

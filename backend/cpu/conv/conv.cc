@@ -1,6 +1,6 @@
-// Convolution on the CPU: selects the implementation by shape, storage types and CPU features, and converts
-// operands that it cannot read.
-// The order of preference is: pointwise, bf16 over channels, Winograd, then the kernels of conv_in_float().
+// Convolution on the CPU: selects the implementation by shape, storage types and CPU features, and converts operands
+// that the implementation cannot read.
+// The order of preference is: pointwise, bf16 vectorized over channels, Winograd, then the choice of conv_in_float().
 
 #include "backend/cpu/conv/conv.h"
 
@@ -45,9 +45,9 @@ Kernel grad_w_in_float(const ConvShape& s, Carver& carve, const float* x, const 
   return [=] { conv_plain_grad_w<float>(s, x, dy, dw); };
 }
 
-// Returns true if kernels over channels that multiply bf16 directly are faster than Winograd. An avx512_bf16
-// instruction does the work of two fp32 instructions, so Winograd must save more than that (kSaved). AMX is faster than
-// Winograd in all cases.
+// Returns true if multiplying bf16 directly, vectorized over channels, is faster than Winograd. An avx512_bf16
+// instruction does the work of two fp32 instructions, so Winograd must reduce the work by the factor kSaved. AMX is
+// always faster.
 bool bf16_channels_gain(const ConvShape& s, const Stored& a, const Stored& b) {
   constexpr double kSaved = 3;
   return a.dtype == DType::bf16 && conv_channels_takes(a.dtype, b.dtype) && conv_channels_gain(s) &&
@@ -70,8 +70,8 @@ Staged<float> in_float(Carver& carve, const Of& of, int64_t n) {
 // Returns true if a or b is stored in fp16, which only pointwise kernels read directly.
 bool is_half(const Stored& a, const Stored& b) { return a.dtype == DType::f16 || b.dtype == DType::f16; }
 
-// Returns a kernel that loads the staged inputs, runs `body`, and stores the staged output. Prepare `body` after the
-// staged operands, because they take their workspace first.
+// Returns a kernel that loads the staged inputs, runs `body`, and stores the staged output. The caller must stage the
+// operands before it prepares `body`, so that workspace is taken in the same order.
 template <class T, class... In>
 Kernel staged(Kernel body, const Staged<T>& out, const In&... in) {
   if (!out.copied && (!in.copied && ...)) return body;

@@ -2,9 +2,9 @@
 //   Conv(x, w, bias?) -> y       ConvGradX(dy, w) {dims} -> dx       ConvGradW(x, dy) {dims} -> dw
 // fp64 is computed by plain loops (conv_plain.h). For fp32 and 16-bit storage the shape selects matrix products
 // (conv_pointwise.h), Winograd (conv_winograd.h), or kernels that are vectorized over images (conv_batch.h), channels
-// (conv_channels.h) or pixels (conv_direct.h). With AMX or avx512_bf16, matrix products and kernels over channels
-// multiply bf16 directly. Winograd kernels read and write bf16 too. Other kernels need 16-bit operands to be converted
-// first. Results have the same bits for any number of threads.
+// (conv_channels.h) or pixels (conv_direct.h). With AMX or avx512_bf16, matrix products and kernels vectorized over
+// channels multiply bf16 directly. Winograd kernels read and write bf16 too. Other kernels need 16-bit operands to be
+// converted first. Results have the same bits for any number of threads.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"

@@ -29,8 +29,8 @@ struct Term {
 // A correlation of small images, used by forward and by the gradient to x.
 struct BatchCorrelation {
   Lanes source;
-  int64_t rows, pixels, taps;        // number of output channels and pixels per group
-  int64_t row_stride, inner_stride;  // weight of (row, inner, tap): w[row * row_stride + inner * inner_stride + tap]
+  int64_t rows, pixels, taps;        // numbers per group: output channels, pixels, taps
+  int64_t row_stride, inner_stride;  // (output, input channel, tap): w[row * row_stride + inner * inner_stride + tap]
   std::vector<int32_t> first;        // index of each pixel's first term
   std::vector<Term> terms;
   int64_t chunks;  // number of chunks into which the pixels are divided

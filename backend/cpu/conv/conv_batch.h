@@ -10,7 +10,7 @@
 namespace amp {
 
 bool conv_batch_fits(const ConvShape&);
-// Return true if the kernel is faster than conv_direct by a count of operations, which depends on the shape only.
+// Return true if the kernel needs less work than conv_direct. The work is estimated from the shape only.
 bool conv_batch_gains(const ConvShape&);
 bool conv_batch_grad_x_gains(const ConvShape&);
 bool conv_batch_grad_w_gains(const ConvShape&);

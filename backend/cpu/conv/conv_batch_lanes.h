@@ -8,7 +8,7 @@
 
 namespace amp::conv_batch_lanes {
 
-constexpr int64_t kImages = 16;  // lanes of the widest vector; the number of lanes is a multiple of this
+constexpr int64_t kImages = 16;  // lanes of the widest vector; Lanes::lanes is a multiple of it
 
 inline int64_t lanes_of(const ConvShape& s) { return (s.n + kImages - 1) / kImages * kImages; }
 

@@ -1,6 +1,6 @@
 // Convolution vectorized over output channels (conv_channels.h): forward and the gradient to x.
 // run_all() packs images channels last, a few at a time, then runs tasks of (pixels, block of 64 channels). A task
-// multiplies chunk by chunk with register tiles, pairs of bf16 or a tile unit.
+// multiplies one chunk of weights after the other, by register tiles of fp32 or of bf16 pairs, or by a tile unit (AMX).
 
 #include "backend/cpu/conv/conv_channels.h"
 
@@ -19,14 +19,14 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixels = 192;      // pixels per task; a multiple of the tiles of 6, 8, 12 and 32
+constexpr int64_t kPixels = 192;      // pixels per task; a multiple of 6, 8, 12 and 32, the pixels of a tile
 constexpr int64_t kMostPixels = 768;  // maximum pixels of a task that packs its own weights
 constexpr int64_t kChunk = 144;       // rows of weights at a time; 64 columns of them stay in the first-level cache
 constexpr int64_t kMostRows = 160;    // maximum rows of a chunk that a task packs itself
 
-// Multiplies Rows pixels (base: start of each) by Columns vectors: sums += image * weights over taps and
-// `channels`. Products are summed separately before they are added, so that rounding errors grow with a chunk's
-// rows only.
+// Multiplies Rows pixels (base: start of each) by Columns vectors of weights: sums += image * weights over taps and
+// `channels`. The products of a chunk are summed before they are added to `sums`, so rounding errors grow with a
+// chunk's rows only.
 template <int Lanes, int Columns, int Rows>
 AMP_INLINE inline void multiply(const float* image, const int64_t* base, const std::vector<int64_t>& offset,
                                 int64_t channels, const float* w, int64_t width, float* sums) {
@@ -54,21 +54,21 @@ AMP_INLINE inline void multiply(const float* image, const int64_t* base, const s
 
 // A correlation of packed images with packed weights, used by forward and by the gradient to x.
 //
-// Weights are packed in chunks: a range of channels times all taps of a part, for a block of up to 64 columns. With
-// few pixels, a task processes all of them and packs each chunk just before its use. Otherwise all chunks are
-// packed up front.
+// Weights are packed in chunks: a range of channels times all taps of a part, for a block of up to 64 columns. If there
+// are few pixels, a task processes all pixels and packs each chunk just before its use. Otherwise all chunks are packed
+// up front.
 struct ChannelCorrelation {
   ChannelPlan plan;
-  int64_t images, groups, rows;  // rows: channels written, per group
+  int64_t images, groups, rows;  // rows: channels per group that the correlation writes
   ChannelWeights w;
-  std::array<int64_t, 3> out;  // spatial extents written
+  std::array<int64_t, 3> out;  // spatial extents that the correlation writes
   struct Part {
-    int64_t channels = 0;  // per chunk; the last chunk may have fewer
-    int64_t at = 0;        // start of the part's packed weights
+    int64_t channels = 0;  // number of channels in a chunk; the last chunk may have fewer
+    int64_t at = 0;        // start of the part's packed weights in packed_w
   };
   std::vector<Part> parts = {};
   int64_t together = 1;  // images packed at a time
-  bool at_once = false;  // tasks pack their own weights
+  bool at_once = false;  // true if each task packs its weights
 
   ImageSource source;
   const float* bias;
@@ -143,7 +143,7 @@ void ChannelCorrelation::store(const float* sums, int64_t width, const int64_t* 
   });
 }
 
-// Processes up to Most pixels from `pixel` on, counted over the packed images, for one block of channels. image:
+// Computes one block of output channels for up to Most pixels from `pixel` on, counted over the packed images. image:
 // the first packed image.
 template <int Most>
 void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int64_t pixel, int64_t block) const {
@@ -221,7 +221,7 @@ Kernel correlate(ChannelCorrelation c, Carver& carve) {
   return [s = std::make_shared<const ChannelCorrelation>(std::move(c))] { s->run_all(); };
 }
 
-// Returns the shape. For bf16 operands, the summed channels are counted in pairs.
+// Returns s. If w is bf16, its member `channels`, the number of channels that are summed over, counts pairs.
 ConvShape summed_over(ConvShape s, int64_t ConvShape::*channels, const Stored& w) {
   if (w.dtype == DType::bf16) s.*channels = (s.*channels + 1) / 2;
   return s;

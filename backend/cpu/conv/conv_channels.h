@@ -1,7 +1,7 @@
-// Convolution vectorized over output channels. Images are packed channels last with padding, weights as rows of up
-// to 64 output channels. A register tile is (a few pixels) x (64 channels), with one broadcast input per pixel and
-// input channel. Pixels may be at any address, so no results are discarded, for any stride and image size. Pixels
-// of several images share a tile.
+// Convolution vectorized over output channels. Images are packed channels last with padding, weights as rows of up to
+// 64 output channels. A register tile is (a few pixels) x (64 channels), with one broadcast input per pixel and input
+// channel. The pixels of a tile may be at any addresses and in several images. So no results are computed and
+// discarded, for any stride and image size.
 //
 // Operands are fp32, or bf16 with AMX or avx512_bf16 (conv_channels_takes). bf16 elements form pairs of channels. In
 // the gradient to the weight, which sums over pixels, they form pairs of images. One instruction sums both elements of

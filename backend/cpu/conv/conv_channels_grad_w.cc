@@ -15,7 +15,7 @@ namespace {
 using namespace conv_tiles;
 
 constexpr int64_t kPixelChunk = 128;  // gradients of this many pixels stay in the first-level cache
-constexpr int64_t kRange = 48;        // input channels per shard; a multiple of the tiles of 6, 8 and 12
+constexpr int64_t kRange = 48;        // input channels per shard; multiple of 6, 8 and 12, the rows of a tile
 constexpr int64_t kTaps = 9;          // maximal taps per shard
 
 // sums[row][column] += sum over pixels of x[base[pixel] + row] * dy[pixel][column], for Rows rows by Columns vectors.
@@ -63,7 +63,7 @@ struct ChannelWeightGradient {
   void pack_grad_rows(int64_t image, int64_t n_images, int64_t item, int64_t block) const;
   struct Shard {
     int64_t block, width;  // index of a block of output channels, and its size
-    int64_t c, n;          // input channels
+    int64_t c, n;          // first input channel, and number of input channels
     int64_t first_tap, end_tap, g;
     bool add;
   };
@@ -103,7 +103,7 @@ void ChannelWeightGradient::pack_grads(int64_t image, int64_t n_images, int64_t 
   });
 }
 
-// Tile unit version of pack_grads(): packs groups of 16 pixels, counted over the images, each as [channel][16].
+// Like pack_grads(), but for a tile unit: packs groups of 16 pixels, counted over the images, each as [channel][16].
 void ChannelWeightGradient::pack_grad_rows(int64_t image, int64_t n_images, int64_t item, int64_t block) const {
   const int64_t size = s.out_size(), width = block_width(s.m, block), all = round_up(n_images * size, kLane);
   float* const to = grads + block * kBlock * all;
@@ -129,8 +129,8 @@ void ChannelWeightGradient::pack_grad_rows(int64_t image, int64_t n_images, int6
     std::fill_n(to + end / kLane * kLane * width + m * kLane + end % kLane, all - end, 0.0f);
 }
 
-// Writes sums of taps [first_tap, end_tap), tap_rows apart, for n channels from c on, in the weight's layout, to
-// `rows` output channels from `to` on.
+// Writes or adds sums to dw, transposed to its layout: for n input channels from c on, taps [first_tap, end_tap), and
+// `rows` output channels from `to` on. The sums of two taps are tap_rows rows apart.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeightGradient::store(const float* sums, int64_t width, int64_t tap_rows, int64_t rows,
                                                     int64_t c, int64_t n, int64_t first_tap, int64_t end_tap, float* to,
@@ -160,7 +160,7 @@ void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
                 g = of.g;
   const bool add = of.add;
   const int64_t tile = tile_rows(width), pixels = n_images * s.out_size(), tap_rows = round_up(n, tile);
-  alignas(64) float sums[kTaps * 4608];  // maximum of tap_rows * width: 72 by 64
+  alignas(64) float sums[kTaps * 4608];  // 4608 = 72 * 64 is the maximum of tap_rows * width
   std::fill_n(sums, (end_tap - first_tap) * tap_rows * width, 0.0f);
   const float* from = grads + block * kBlock * pixels;
   const ChannelPlan::Part& part = plan.parts[0];
@@ -196,8 +196,8 @@ void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
   });
 }
 
-// Does the same as run_shard with a tile unit, for the transposed result: rows are output channels and columns are
-// input channels. So no operand must be transposed.
+// Like run_shard(), but with a tile unit. It computes the transposed result, whose rows are output channels and whose
+// columns are input channels, so that no operand must be transposed.
 void ChannelWeightGradient::run_shard_tiles(const Shard& of, int64_t n_images) const {
   const int64_t block = of.block, width = of.width, c = of.c, n = of.n, first_tap = of.first_tap, end_tap = of.end_tap,
                 g = of.g;
@@ -218,7 +218,7 @@ void ChannelWeightGradient::run_shard_tiles(const Shard& of, int64_t n_images) c
     }
   }
   at_level([&]<int Lanes>() AMP_INLINE {
-    alignas(64) float square[16][16];  // taps of 16 input channels
+    alignas(64) float square[16][16];  // [input channel][tap]
     for (int64_t m = 0; m < std::min(width, s.m - block * kBlock); ++m) {
       for (int64_t j = 0; j < n; j += 16) {
         transpose_block<Lanes>(sums + m * columns + j, tap_size, end_tap - first_tap, 16,
@@ -262,7 +262,7 @@ void ChannelWeightGradient::run_all() const {
 }  // namespace
 
 Kernel conv_channels_grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& dy, float* dw) {
-  const bool pairs = dy.dtype == DType::bf16;  // pairs of images; there is only one group then
+  const bool pairs = dy.dtype == DType::bf16;  // pairs of images; requires one group
   ChannelWeightGradient g{};
   g.plan = forward_channels(s);
   g.s = s;

@@ -82,8 +82,8 @@ AMP_INLINE inline void store_pixels(const float* sums, int64_t width, const int6
   }
 }
 
-// Returns the number of images packed at a time. With several groups it is one, because the images of a group are not
-// adjacent.
+// Returns the number of images packed at a time. The result is 1 if there are several groups, because the images of a
+// group are not adjacent.
 int64_t images_together(const ChannelPlan&, int64_t images, int64_t groups);
 
 // Sets base[i] to the first element that pixel first + i of a part (ChannelPlan::Part) reads in the packed images.
@@ -107,7 +107,7 @@ enum class Elements {
 struct ImageSource {
   Stored data;
   Elements elements = Elements::floats;
-  int64_t channels = 0;  // in memory, per image
+  int64_t channels = 0;  // number of channels of an image in memory
 };
 
 // Packs items [first, first + count). An item is one group of channels of one image, or a pair of images for

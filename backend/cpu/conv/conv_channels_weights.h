@@ -13,7 +13,7 @@ namespace amp::conv_tiles {
 struct ChannelWeights {
   Stored data;
   int64_t taps = 1, column_stride = 0, channel_stride = 0;
-  int64_t channels = 0;  // in memory, not counted in pairs
+  int64_t channels = 0;  // number of channels in memory (single ones, not pairs)
 
   bool pairs() const { return data.dtype == DType::bf16; }
   // Packs one row for each tap of of_taps and each of the channels [first, first + n). A row has `width` columns, a

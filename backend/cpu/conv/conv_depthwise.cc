@@ -1,6 +1,6 @@
-// Depthwise convolution vectorized over groups (conv_depthwise.h), with the plans and packed images of
-// conv_channels.h for 16 channels. The gradient to the weight sums pieces of the batch separately and adds them in
-// order.
+// Depthwise convolution vectorized over groups (conv_depthwise.h), with the plans and packed images of conv_channels.h.
+// A packed image has one channel of each of 16 groups. The gradient to the weight sums pieces of the batch separately
+// and adds them in order.
 
 #include "backend/cpu/conv/conv_depthwise.h"
 
@@ -30,7 +30,7 @@ ConvShape sixteen(const ConvShape& s) {
 
 struct Depthwise {
   ChannelPlan plan;
-  int64_t items, groups, taps, shards;  // items: (image, 16 groups); groups: in units of 16
+  int64_t items, groups, taps, shards;  // items: pairs of an image and 16 groups; groups: in units of 16
   std::array<int64_t, 3> out;
 
   const float *source, *w, *bias;

@@ -86,7 +86,7 @@ class PlanePacker {
     int64_t d, h;
     std::vector<int64_t> to;  // indexed by the phase of the width: start of the phase's plane, or kNone
   };
-  // Source element i is stored at position p of phase s, where p * phases + s = i + origin.
+  // Packs a row: source element i is stored at position p of phase s, where p * phases + s = i + origin.
   AMP_INLINE void pack_row(const Rows& r, const float* source, float* row) const {
     const ShiftPlan::Axis& w = plan_.axis[2];
     const auto place = [&](int64_t i) AMP_INLINE {
@@ -216,7 +216,7 @@ struct PlanesWeightGradient {
   AMP_INLINE inline void add(const float* image, const float* row, double* sum) const;
 };
 
-// Spreads one depth of dy to the row pitch of the packed planes; the gaps are zero already.
+// Copies one depth of dy, so that its rows have the pitch of the packed planes. The gaps between rows are zero already.
 AMP_INLINE inline void PlanesWeightGradient::spread(const float* from, float* row) const {
   const int64_t height = s.window[1].out, width = s.window[2].out, pitch = plan.axis[2].length;
   for (int64_t y = 0; y < height; ++y, row += pitch, from += width) {
@@ -279,7 +279,7 @@ bool conv_depthwise_planes_fits(const ConvShape& s) {
 }
 
 bool conv_depthwise_planes_gain(const ConvShape& s) {
-  constexpr int64_t kLeast = 300;  // pixels of a plane
+  constexpr int64_t kLeast = 300;  // minimum number of pixels of a plane
   return conv_depthwise_planes_fits(s) && s.taps() <= kTapsAtOnce && std::min(s.in_size(), 4 * s.out_size()) >= kLeast;
 }
 

@@ -64,10 +64,10 @@ AMP_INLINE inline void panel(int64_t rows, const float* x, const int32_t* offset
 // A correlation of packed planes with packed weights, used by forward and by the gradient to x.
 struct Correlation {
   ShiftPlan plan;
-  int64_t images, groups, inner, rows;  // inner: channels read, rows: channels written, per group
+  int64_t images, groups, inner, rows;  // channels per group; inner: that the correlation reads, rows: that it writes
   // The weight of (row, inner, tap) is w[row * row_stride + inner * inner_stride + tap].
   int64_t taps, row_stride, inner_stride;
-  std::array<int64_t, 3> out;                // spatial extents written
+  std::array<int64_t, 3> out;                // spatial extents that the correlation writes
   std::vector<std::vector<int32_t>> offset;  // indexed by part: offset of every (inner, tap)
   int64_t shards, ld, weights;
 

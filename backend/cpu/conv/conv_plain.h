@@ -29,7 +29,7 @@ void each_row(const ConvShape& s, Fn&& fn) {
 }
 }  // namespace conv_detail
 
-// y = Conv(x, w) + bias; bias may be null.
+// Computes y = Conv(x, w) + bias; bias may be null.
 template <class T>
 void conv_plain(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   const int64_t step = s.window[2].stride;

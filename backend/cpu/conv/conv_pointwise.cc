@@ -37,7 +37,7 @@ void result(PackedGemm& p, const StoredOut& of, int64_t first, int64_t ld) {
 }  // namespace
 
 bool conv_pointwise_fits(const ConvShape& s) {
-  constexpr int64_t kFewest = 64;  // pixels: enough columns for a vector
+  constexpr int64_t kFewest = 64;  // minimum number of pixels, which are the columns of the product
   return std::all_of(s.window.begin(), s.window.end(),
                      [](const WindowAxis& a) {
                        return a.kernel == 1 && a.stride == 1 && a.pad == 0 && a.pad_end == 0 && a.in == a.out;

@@ -33,7 +33,7 @@ template <class F>
 struct Correlation {
   Tiling tiling;
   Planes planes;
-  int64_t inner, rows;  // inner: channels read, rows: channels written
+  int64_t inner, rows;  // channels; inner: that the correlation reads, rows: that it writes
   // The weight of (row, channel, tap) is w[row * row_stride + channel * inner_stride + tap]. The gradient to x
   // reverses the taps.
   int64_t row_stride, inner_stride, weights_size;
@@ -43,7 +43,7 @@ struct Correlation {
   StoredOut target;
   float *weights = nullptr, *v = nullptr, *sums = nullptr;
   bool by_rows = false;
-  int64_t shards = 1, row_block = kRowBlock;  // row_block: rows per task, if tasks are rows
+  int64_t shards = 1, row_block = kRowBlock;  // row_block: number of rows per task (by_rows)
 
   int64_t chunk_stride() const { return round_up(row_block, kLane); }
   int64_t chunk_place() const { return kInner * chunk_stride() + kLane; }
@@ -244,7 +244,7 @@ Kernel correlate(Correlation<F> c, Carver& carve) {
 // Returns the number of tiles per block for which the inputs and outputs of a block stay in cache.
 template <class F>
 int64_t block_tiles(int64_t channels) {
-  constexpr int64_t kNear = 700 << 10;  // bytes
+  constexpr int64_t kNear = 700 << 10;  // bytes of a block that should stay in cache
   return std::clamp<int64_t>(kNear / (F::kPlaces * channels * 4) / 16 * 16, 32, kMostTiles);
 }
 

@@ -3,10 +3,10 @@
 // the transformed weight. This takes 2.25 or 4 times fewer products than the definition.
 //
 //   y  = A' [sum_c (G w G') * (B' x B)] A           F(2x2, 3x3), F(4x4, 3x3)
-//   dw = G' [sum_tiles (B' x B) * (A dy A')] G      the transpose in w;  dx: forward with reversed taps
+//   dw = G' [sum_tiles (B' x B) * (A dy A')] G      the adjoint in w;  dx: forward with reversed taps
 //
 // Vectorized over tiles; images stay (N, C, H, W). The products are packed matrix products, one for each place
-// (element) of a transformed tile. Rounding: conv_winograd_tiles.h.
+// (element) of a transformed tile. conv_winograd_tiles.h states the rounding errors.
 #pragma once
 
 #include "backend/cpu/conv/conv_shape.h"

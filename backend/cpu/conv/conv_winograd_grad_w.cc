@@ -46,7 +46,7 @@ struct WeightGradient {
 
   int64_t columns() const { return round_up(m, kLane); }
   int64_t ranges() const { return (c + kRange - 1) / kRange; }
-  // A register tile of sums may extend past the last input channel.
+  // V has space for kRows more input channels, because a register tile may extend past the last one.
   int64_t v_place() const { return (c + kRows) * tiling.pitch(); }
   int64_t d_place() const { return tiling.pitch() * columns(); }
   bool at_once() const { return group == tiling.blocks(); }

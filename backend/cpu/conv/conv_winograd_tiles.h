@@ -13,31 +13,31 @@
 
 namespace amp::winograd {
 
-// Transforms along one axis. kOut: outputs of a tile; kIn = kOut + 2: its inputs. T is a float or a vector.
+// Transforms along one axis by the matrices of conv_winograd.h. A tile has kOut outputs and kIn = kOut + 2 inputs.
 //
 // F(2, 3): points 0, 1, -1 and infinity. The rounding error equals that of plain fp32 sums.
 struct F2 {
   static constexpr int kOut = 2, kIn = 4, kPlaces = 16;
 
   template <class T>
-  AMP_INLINE static void input(const T (&d)[4], T (&v)[4]) {  // B'
+  AMP_INLINE static void input(const T (&d)[4], T (&v)[4]) {  // multiplies by B'
     v[0] = d[0] - d[2], v[1] = d[1] + d[2], v[2] = d[2] - d[1], v[3] = d[1] - d[3];
   }
   template <class T>
-  AMP_INLINE static void weight(const T (&g)[3], T (&u)[4]) {  // G
+  AMP_INLINE static void weight(const T (&g)[3], T (&u)[4]) {  // multiplies by G
     const T ends = (g[0] + g[2]) * 0.5f, middle = g[1] * 0.5f;
     u[0] = g[0], u[1] = ends + middle, u[2] = ends - middle, u[3] = g[2];
   }
   template <class T>
-  AMP_INLINE static void output(const T (&m)[4], T (&y)[2]) {  // A'
+  AMP_INLINE static void output(const T (&m)[4], T (&y)[2]) {  // multiplies by A'
     y[0] = m[0] + m[1] + m[2], y[1] = m[1] - m[2] - m[3];
   }
   template <class T>
-  AMP_INLINE static void output_grad(const T (&y)[2], T (&d)[4]) {  // A
+  AMP_INLINE static void output_grad(const T (&y)[2], T (&d)[4]) {  // multiplies by A
     d[0] = y[0], d[1] = y[0] + y[1], d[2] = y[0] - y[1], d[3] = -y[1];
   }
   template <class T>
-  AMP_INLINE static void weight_grad(const T (&u)[4], T (&g)[3]) {  // G'
+  AMP_INLINE static void weight_grad(const T (&u)[4], T (&g)[3]) {  // multiplies by G'
     const T ends = (u[1] + u[2]) * 0.5f;
     g[0] = u[0] + ends, g[1] = (u[1] - u[2]) * 0.5f, g[2] = ends + u[3];
   }
@@ -59,7 +59,7 @@ struct F4 {
     v[3] = even_b + odd_b, v[4] = even_b - odd_b;
     v[5] = d[1] - d[3] * 2.5f + d[5];
   }
-  // Denominators of the points: 1, 2 a^2 (a^2 - b^2) = -3/2, 2 b^2 (b^2 - a^2) = 6.
+  // Divisors at the points 0, +-a, +-b: 1, 2 a^2 (a^2 - b^2) = -3/2, 2 b^2 (b^2 - a^2) = 6.
   template <class T>
   AMP_INLINE static void weight(const T (&g)[3], T (&u)[6]) {
     const T even_a = (g[0] + g[2] * 0.5f) * (-2.0f / 3), odd_a = g[1] * (-2.0f / 3 * a);

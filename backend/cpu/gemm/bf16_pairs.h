@@ -1,5 +1,5 @@
-// Pairs of bf16 as 4-byte elements, and register tiles that multiply them for convolutions. Those
-// of isa_kernels.h require cpu_has_bf16() (base/simd.h).
+// Pairs of bf16 as 4-byte elements, and register tiles that multiply them for convolutions. The functions that call
+// isa_kernels() require cpu_has_bf16() (base/simd.h).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct IntegersOf {
   typedef uint32_t word __attribute__((vector_size(N * 4)));
 };
 
-// to[i] = low[i] in the lower half, high[i] in the upper half. high may be null: zeros.
+// to[i] = low[i] in the lower half, high[i] in the upper half. If high is null, the upper half is zero.
 template <int Lanes>
 AMP_INLINE inline void zip(const BFloat16* low, const BFloat16* high, int64_t n, float* to) {
   using Half = typename IntegersOf<Lanes>::half;
@@ -36,8 +36,8 @@ AMP_INLINE inline void zip(const BFloat16* low, const BFloat16* high, int64_t n,
   }
 }
 
-// Loads N elements that are stored as fp32 or bf16 as a vector of floats (also N = 1). `to` is a reference, as in
-// lanes.h.
+// Loads N elements that are stored as fp32 or bf16 as a vector of floats (also N = 1). `to` is a reference, because
+// wide vectors cannot be returned by value (lanes.h).
 template <int N, class V>
 AMP_INLINE inline void load(const float* from, V& to) {
   to = *reinterpret_cast<const typename cpu::VectorOf<N>::type*>(from);
@@ -76,7 +76,7 @@ AMP_INLINE inline void store(const float* from, int64_t n, float* to) {
 
 // Rounds to nearest, ties to even; avx512_bf16 makes subnormal numbers zeros. n is a multiple of 16.
 inline void round(const float* x, int64_t n, BFloat16* to) { cpu::isa_kernels().pairs->round(x, n, to); }
-// Interleaves the rounded elements of two rows. high may be null: zeros.
+// Interleaves the rounded elements of two rows. If high is null, its elements count as zeros.
 inline void round_pairs(const float* low, const float* high, int64_t n, float* to) {
   cpu::isa_kernels().pairs->round_pairs(low, high, n, to);
 }

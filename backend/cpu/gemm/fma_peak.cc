@@ -48,7 +48,7 @@ double fma_peak(int threads, bool bf16) {
   const IsaKernels& isa = isa_kernels();
   if (bf16 && !isa.bf16_chains) return 0;
   constexpr int kRuns = 8;
-  constexpr int64_t kRounds = 400000;  // about three milliseconds
+  constexpr int64_t kRounds = 400000;  // take about three milliseconds
   const volatile float opaque = 0.5F;  // hides the value from the compiler
   const float factor = opaque;
   double best = 0;

@@ -9,7 +9,7 @@
 namespace amp::cpu {
 namespace {
 
-constexpr int64_t kDepth = 512, kTileDepth = 256;  // maximal steps of a block
+constexpr int64_t kDepth = 512, kTileDepth = 256;  // maximum number of steps of the depth in a block
 constexpr int64_t kBlockBytes = 512 << 10;  // bytes of a block's B panels, which should stay in the second-level cache
 constexpr int64_t kPackedBytes = 16 << 20;  // bytes of the panels that are packed up front at a time
 constexpr int64_t kTasks = 2;               // minimum of tasks per thread, if the shape allows

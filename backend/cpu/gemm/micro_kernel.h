@@ -26,7 +26,7 @@ struct MicroKernel {
   bool pairs;                        // a step is a pair of bf16 instead of one fp32 number
   const Block* table;                // the kernels for packed A, by index()
   const Block* row_table = nullptr;  // the kernels for unpacked A, by index(); null for AMX
-  int group = 1;                     // the number of steps is padded to a multiple of this; above 1 for AMX tiles
+  int group = 1;                     // the number of steps is padded to a multiple of `group`; above 1 for AMX tiles
 
   // True if the kernel uses AMX tiles. Such a kernel must be called inside a TileScope (tile_scope.h).
   bool tiles() const { return group > 1; }
@@ -53,7 +53,7 @@ inline int64_t most_stored_rows(int64_t ld) {
 
 // Return the fastest kernel for this CPU (base/simd.h). bf16: both operands are bf16. `pairs` of the result is set if
 // the kernel multiplies bf16 without converting it to fp32.
-const MicroKernel& micro_kernel(bool bf16);  // only kernels that accept unpacked A
-const MicroKernel& panel_kernel(bool bf16);  // all kernels
+const MicroKernel& micro_kernel(bool bf16);  // considers only kernels that accept an unpacked A
+const MicroKernel& panel_kernel(bool bf16);  // considers all kernels
 
 }  // namespace amp::cpu

@@ -48,7 +48,7 @@ struct Rows {
   const float* data;
   int64_t ld, count, lanes;
 };
-// deal() for a common panel width, for which a copy is a few vector moves.
+// Like deal(), but for a panel width that is fixed at compile time, so that a copy is a few vector moves.
 template <int kWidth>
 void deal_fixed(const Rows& x, float* to, int64_t panel) {
   for (int64_t q = 0; q < x.lanes / kWidth; ++q) {

@@ -7,7 +7,7 @@
 #include "base/dtype.h"
 
 namespace amp {
-struct QuantizedMatrix;  // backend/quantized_matrix.h
+struct QuantizedMatrix;  // declared in backend/quantized_matrix.h
 }
 
 namespace amp::cpu {
@@ -16,9 +16,9 @@ namespace amp::cpu {
 struct PackSource {
   const void* data;
   DType dtype;       // f32, f16, bf16
-  int64_t ld;        // elements between neighbors along the other one
-  bool depth_major;  // unit stride along the depth
-  // Not null: the elements are those of this matrix, rounded to dtype. data and ld are not used.
+  int64_t ld;        // elements between neighbors along the other dimension
+  bool depth_major;  // true: the depth has unit stride; false: the lanes have
+  // If not null, the elements are those of this matrix, rounded to dtype, and data and ld are not used.
   const QuantizedMatrix* quantized = nullptr;
 };
 
@@ -27,7 +27,7 @@ struct PanelLayout {
   int width;   // lanes per panel
   bool pad;    // pad a narrower last panel with zeros; otherwise its width is its number of lanes
   bool pairs;  // elements are pairs of bf16 along the depth (an odd last one is paired with zero); otherwise fp32
-  int64_t group = 1;  // the number of steps is padded with zeros to a multiple of this
+  int64_t group = 1;  // the number of steps is padded with zeros to a multiple of `group`
   // A group is stored lane after lane instead of step after step. Panels of this kind always have `width` lanes.
   bool by_rows = false;
 

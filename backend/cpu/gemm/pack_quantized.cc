@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kSquare = 16;  // lanes, and bytes of a lane, that are handled together
 
 typedef uint8_t Bytes16 __attribute__((vector_size(16)));
-typedef uint8_t Bytes16At __attribute__((vector_size(16), aligned(1)));  // in memory
+typedef uint8_t Bytes16At __attribute__((vector_size(16), aligned(1)));  // unaligned, for memory
 
 template <int... J>
 AMP_INLINE inline void unpack(const Bytes16& a, const Bytes16& b, Bytes16& low, Bytes16& high,
@@ -109,12 +109,12 @@ class Writer {
     std::fill_n(zero_, kSquare, same_zero_);
   }
 
-  // Lanes are rows of the matrix. Packs `depth` columns from p0 on of `width_` rows from r0 on as one panel.
+  // Packs columns [p0, p0 + depth) of rows [r0, r0 + width_) as a panel. Its lanes are rows of the matrix.
   AMP_INLINE void across(int64_t r0, int64_t p0, int64_t depth, float* panel) {
     const int64_t per_byte = 8 / m_.bits, deep = kSquare * per_byte;
     for (int64_t g = 0; g < width_; g += kSquare) {
       const uint8_t* from = m_.data + ((r0 + g) * m_.row_bits + p0 * m_.bits) / 8;
-      int64_t block = -1;  // whose scales are loaded
+      int64_t block = -1;  // the block whose scales are loaded
       for (int64_t p = 0; p < depth; p += deep, from += kSquare) {
         transpose_bytes(from, m_.row_bits / 8, bytes_);
         float* const to = panel + (pairs ? p / 2 * width_ : p * width_) + g;
@@ -134,8 +134,9 @@ class Writer {
     }
   }
 
-  // Lanes are columns of the matrix. Packs rows [r0, r0 + depth) of `lanes` columns from c0 on, row after row, because
-  // the columns of a row are in the same cache lines. lanes: a multiple of `width_`. panel: floats of a panel.
+  // Packs rows [r0, r0 + depth) of columns [c0, c0 + lanes) as panels whose lanes are columns of the matrix. It goes
+  // row by row, because the columns of a row are in the same cache lines. lanes: a multiple of `width_`. panel: floats
+  // of a panel.
   AMP_INLINE void along(int64_t r0, int64_t depth, int64_t c0, int64_t lanes, int64_t panel, float* panels) {
     constexpr int64_t kGroups = 16, kAhead = 16, kLine = 64;
     int64_t block[kGroups];
@@ -148,7 +149,7 @@ class Writer {
         to[g] = panels + lane / width_ * panel + lane % width_;
       }
       for (int64_t p = 0; p < depth; p += pairs ? 2 : 1) {
-        for (int64_t s = 0; s < (pairs ? 2 : 1); ++s) {  // the prefetcher finds no pattern in distant rows
+        for (int64_t s = 0; s < (pairs ? 2 : 1); ++s) {  // the hardware prefetcher finds no pattern in distant rows
           const int64_t row = r0 + std::min(p + s + kAhead, depth - 1);
           for (int64_t b = 0; b < groups * kSquare * m_.bits / 8; b += kLine)
             __builtin_prefetch(m_.data + (row * m_.row_bits + (c0 + l) * m_.bits) / 8 + b);
@@ -171,7 +172,7 @@ class Writer {
   }
 
  private:
-  // Returns the same matrix with scales by row and block of columns (whole_blocks()).
+  // Returns the same matrix without flat_block: scales by row and block of columns. Requires whole_blocks().
   static QuantizedMatrix by_rows(QuantizedMatrix m) {
     if (m.flat_block != 0) {
       m.block_columns = m.flat_block;
@@ -211,7 +212,7 @@ class Writer {
     number<Lanes, kind>(q, table_, *reinterpret_cast<const F*>(zero_ + j), to);
     to *= *reinterpret_cast<const F*>(scale_ + j);
   }
-  // Byte b of each lane holds the integers of two steps.
+  // Dequantizes 4-bit integers: byte b of each lane contains the integers of two steps.
   AMP_INLINE void nibbles(int64_t b, float* to) const {
     for (int64_t j = 0; j < kSquare; j += Lanes) {
       I both;
@@ -238,7 +239,7 @@ class Writer {
       widen<Lanes>(bytes_[b] + j, q);
     finish(q, j, to);
   }
-  // Byte b of each lane is the integer of a step.
+  // Dequantizes 8-bit integers: byte b of each lane is the integer of one step.
   AMP_INLINE void whole_bytes(int64_t b, float* to) const {
     for (int64_t j = 0; j < kSquare; j += Lanes) {
       F x;
@@ -283,7 +284,7 @@ class Writer {
 
   const QuantizedMatrix m_;
   const int64_t width_;
-  const float same_zero_;  // if all elements have the same zero point
+  const float same_zero_;  // the zero point, if all elements have the same one
   alignas(64) float table_[16], scale_[kSquare], zero_[kSquare];
   alignas(16) uint8_t bytes_[kSquare][kSquare];
 };
@@ -307,7 +308,7 @@ bool whole_blocks(const QuantizedMatrix& m, int64_t group) {
   return m.scale_column == 0 || m.block_columns % group == 0;
 }
 
-// True if Writer packs whole panels of these lanes.
+// Returns true if Writer supports the matrix and the layout. It then packs the full panels of these lanes.
 bool writes(const PackSource& x, int64_t l0, int64_t p0, int64_t depth, const PanelLayout& o) {
   const QuantizedMatrix& m = *x.quantized;
   const bool form = (m.bits == 4 || m.bits == 8) && m.row_bits % 8 == 0 && whole_blocks(m, kSquare);

@@ -5,7 +5,7 @@
 
 namespace amp::cpu {
 
-// pack_panels() for x.quantized.
+// Implements pack_panels() (pack.h) for a source with x.quantized.
 void pack_quantized(const PackSource& x, int64_t l0, int64_t lanes, int64_t p0, int64_t depth, const PanelLayout& o,
                     float* panels);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMostColumns = 512;  // maximum columns of a block
 constexpr int kMostPanelRows = 32;
 
-// Panel memory that a thread keeps. The first allocation is large enough for nearly all products.
+// Returns memory for panels, which the thread keeps. The first allocation is large enough for nearly all products.
 float* thread_panels(int64_t floats, int which) {
   constexpr int64_t kAtLeast[3] = {int64_t{192} * 512, 112 * kMostColumns, 256 << 10};
   floats = std::max(floats, kAtLeast[which]);
@@ -89,8 +89,8 @@ void finish(const PackedGemm& g, float* sums, int64_t stride, int64_t i0, int64_
 PackSource a_source(const PackedGemm& g) { return {g.a.data, g.a.dtype, g.a.ld, !g.a.trans}; }
 PackSource b_source(const PackedGemm& g) { return {g.b.data, g.b.dtype, g.b.ld, g.b.trans, g.b.quantized}; }
 
-// Packs steps [p, p + steps) of A's rows [i0, i1), or of B's columns [j0, j1). With `first`, also computes the sums
-// that a_sums or b_sums asks for.
+// Packs steps [p, p + steps) of A's rows [i0, i1), or of B's columns [j0, j1). With `first`, also computes
+// PackedGemm::a_sums or b_sums if they are requested.
 void pack_a(const PackedGemm& g, const GemmCut& cut, int64_t i0, int64_t i1, int64_t p, int64_t steps, bool first,
             float* to) {
   const int64_t at = p * cut.per_step, n = cut.elements(g, p, steps);

@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 
 namespace amp {
-struct QuantizedMatrix;  // backend/quantized_matrix.h
+struct QuantizedMatrix;  // declared in backend/quantized_matrix.h
 }
 
 namespace amp::cpu {
@@ -22,8 +22,8 @@ struct PackedGemm {
     DType dtype = DType::f32;  // f32, f16 or bf16
     int64_t ld = 0;            // elements between stored rows
     bool trans = false;
-    // Only of b, not null: the operand is this matrix, rounded to dtype, which is dequantized while it is packed. data
-    // and ld are not used.
+    // Only for b. If not null, the operand is this matrix, rounded to dtype, and data and ld are not used. The matrix
+    // is dequantized while it is packed.
     const QuantizedMatrix* quantized = nullptr;
   };
 
@@ -36,13 +36,13 @@ struct PackedGemm {
   const void* bias = nullptr;      // one per column, or null
   const void* row_bias = nullptr;  // one per row, or null; requires bias to be null
   DType bias_dtype = DType::f32;
-  bool accumulate = false;  // C must be fp32 then
+  bool accumulate = false;  // requires an fp32 C
   float* a_sums = nullptr;  // (m): sums of op(A) along k, in order; requires A stored as k x m
   float* b_sums = nullptr;  // (n): sums of op(B) along k, in order; requires B stored as k x n
 
-  int64_t workspace() const;        // bytes for run(), from shape and types only
-  void run(void* workspace) const;  // on all threads; the same bits for any number of them
-  void run_here() const;            // on the calling thread; panels use memory that the thread keeps
+  int64_t workspace() const;        // bytes that run() needs; depends on shape and types only
+  void run(void* workspace) const;  // runs on all threads; same bits for any number of threads
+  void run_here() const;            // runs on the calling thread; panels use memory that the thread keeps
 };
 
 }  // namespace amp::cpu

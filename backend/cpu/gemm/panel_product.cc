@@ -20,7 +20,7 @@ void pack_left(const PanelProduct::Left& a, int64_t first, int64_t rows, int64_t
                float* to) {
   if (a.by_rows) return pack_panels({a.data, DType::bf16, 2 * a.ld, true}, first, rows, 0, 2 * steps, layout, to);
   const float* const from = static_cast<const float*>(a.data) + first;
-  const auto at = [&](int64_t r, int64_t s) { return to + s * layout.width + r * kTile; };  // s: first of a group
+  const auto at = [&](int64_t r, int64_t s) { return to + s * layout.width + r * kTile; };  // s: first step of a group
   at_level([&]<int Lanes>() AMP_INLINE {
     for (int64_t s = 0; s < steps; s += kTile) {
       for (int64_t r = 0; r < rows; r += kTile) {
@@ -66,7 +66,7 @@ void PanelProduct::run_in_place(const Left& a, int64_t rows, const Right& b, con
   for (int64_t j = part.j0; j < part.j1; j += w) {
     const float* const panel = b.panels + j * b.lane + part.s0 * w;
     const int columns = static_cast<int>(std::min(w, part.j1 - j));
-    for (int64_t t = 0; t < blocks; ++t) {  // blocks with nearly equal numbers of rows
+    for (int64_t t = 0; t < blocks; ++t) {  // the blocks have nearly equal numbers of rows
       const int64_t i = rows * t / blocks, end = rows * (t + 1) / blocks;
       table[kernel_.index(static_cast<int>(end - i), columns)](part.s1 - part.s0, left + (a.by_rows ? i * a.ld : i),
                                                                a.ld, panel, w, c + i * ldc + j - part.j0, ldc, add);

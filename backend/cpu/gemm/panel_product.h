@@ -34,8 +34,8 @@ class PanelProduct {
   Right pack(const PackSource& b, int64_t columns, int64_t depth, float* panels) const;
 
   // The left operand: 4-byte elements, fp32 or pairs along the depth. Element (row, step) is at row * ld + step if
-  // by_rows, otherwise at step * ld + row. If `packed`, the operand is the output of ready(), from a row on that is a
-  // multiple of 32.
+  // by_rows, otherwise at step * ld + row. If `packed`, the operand is an output of ready(), or its rows from a
+  // multiple of 32 on.
   struct Left {
     const void* data;
     int64_t ld;
@@ -54,8 +54,8 @@ class PanelProduct {
   struct Part {
     int64_t s0, s1, j0, j1;
   };
-  // Computes c = a b, or c += a b if `add`; c is (rows, padded(j1 - j0)). Meanwhile calls ahead() as often as
-  // blocks(rows, j1 - j0, s1 - s0) returns, to prefetch data that the caller needs next.
+  // Computes c = a b, or c += a b if `add`; c is (rows, padded(j1 - j0)). Meanwhile calls ahead() blocks(rows, j1 - j0,
+  // s1 - s0) times, to prefetch data that the caller needs next.
   void run(const Left& a, int64_t rows, const Right& b, const Part& part, float* c, int64_t ldc, bool add,
            LinePrefetch& ahead) const;
   int64_t blocks(int64_t rows, int64_t columns, int64_t steps) const {

@@ -16,7 +16,7 @@ namespace amp::cpu {
 template <class T>
 struct ProductPiece {
   int64_t begin, end, first, last;
-  const T* sums;      // null: there was no product
+  const T* sums;      // null if run() has no left-hand side
   int64_t row, part;  // elements between rows, and between the products with consecutive matrices
   const T* at(int64_t r, int64_t p) const { return sums ? sums + (r - begin) * row + p * part : nullptr; }
 };
@@ -26,10 +26,10 @@ class RepeatedProduct {
  public:
   static constexpr int64_t kColumns = 64;  // columns per piece; the last piece has fewer
 
-  // b: `parts` consecutive matrices (k, n), or (n, k) if transposed, of type `stored`.
+  // Takes workspace for b: `parts` consecutive matrices (k, n), or (n, k) if transposed, of type `stored`.
   RepeatedProduct(Carver& carve, DType stored, int64_t parts, int64_t n, int64_t k, bool transposed);
-  DType left() const { return pairs() ? DType::bf16 : DTypeOf<T>::value; }  // the type in which rows are multiplied
-  void pack(const void* b) const;                                           // on all threads
+  DType left() const { return pairs() ? DType::bf16 : DTypeOf<T>::value; }  // type in which rows of a are multiplied
+  void pack(const void* b) const;                                           // packs b on all threads
 
   // Multiplies a (rows, k), whose rows are `lda` apart and stored in T or in left(). If a is null, nothing is
   // multiplied. Calls done(piece) for each piece, on the thread that computed it. reverse: processes pieces in the
@@ -76,7 +76,7 @@ class RepeatedProduct {
   int64_t parts_, n_, k_;
   bool transposed_;
   float* packed_ = nullptr;  // panels of each piece's columns, [piece][matrix of b]
-  T* b_ = nullptr;           // fp64: unpacked
+  T* b_ = nullptr;           // a copy of b, which is not packed if T is double
 };
 
 }  // namespace amp::cpu

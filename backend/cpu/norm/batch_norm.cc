@@ -37,7 +37,7 @@ struct NormOperands {
   NormActivation activation = NormActivation::none;
   T low = 0, high = 0;
   const void *x = nullptr, *dy = nullptr;
-  void* out = nullptr;  // y, dx
+  void* out = nullptr;  // result: y or dx
   const T *scale = nullptr, *bias = nullptr;
   T *mean = nullptr, *var = nullptr, *dscale = nullptr, *dbias = nullptr;
 };
@@ -104,7 +104,7 @@ float most_rounded_to(float limit) {
   return number(low);
 }
 
-// y = (x - mean) a + b. The subtraction comes first to avoid cancellation with a large mean.
+// Computes y = (x - mean) a + b. The subtraction comes first to avoid cancellation with a large mean.
 template <class T, class S, bool columns, int activation>
 void normalize(const NormOperands<T>& k, const Channels& channels) {
   simd_for<T>([&]() AMP_INLINE {
@@ -160,7 +160,7 @@ void statistics(const NormOperands<T>& k, const Channels& channels) {
     for (int64_t c = 0; c < block.channels(); ++c) {
       const double missed = centered[c][1] / count, var = centered[c][0] / count - missed * missed;
       means[c] = static_cast<T>(static_cast<double>(means[c]) + missed);
-      vars[c] = static_cast<T>(var < 0 ? 0 : var);  // keeps NaN
+      vars[c] = static_cast<T>(var < 0 ? 0 : var);  // the comparison keeps NaN
     }
   });
 }
@@ -180,7 +180,7 @@ AMP_INLINE inline void store_sums(const NormOperands<T>& k, const Block<columns>
   }
 }
 
-// dscale = sum dy xhat, dbias = sum dy; dx = scale rstd (dy - [train] (dbias + xhat dscale) / count).
+// Computes dscale = sum dy xhat, dbias = sum dy; dx = scale rstd (dy - [train] (dbias + xhat dscale) / count).
 template <class T, class S, bool columns, int activation>
 void differentiate(const NormOperands<T>& k, const Channels& channels) {
   simd_for<T>([&]() AMP_INLINE {
@@ -350,7 +350,7 @@ Kernel gradient(const KernelArgs& a, Carver& c) {
   if (a.has(5)) p.k.bias = p.read(a.in[5]);
   if (std::is_same_v<T, float> && a.attrs().i("cut_rounded", 0)) {
     p.k.low =
-        static_cast<T>(-most_rounded_to(static_cast<float>(-p.k.low)));  // negative numbers round as positive ones
+        static_cast<T>(-most_rounded_to(static_cast<float>(-p.k.low)));  // negative numbers round like positive ones
     p.k.high = static_cast<T>(most_rounded_to(static_cast<float>(p.k.high)));
   }
   p.k.out = p.elements_written(a.out[0]);

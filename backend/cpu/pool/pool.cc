@@ -61,7 +61,7 @@ template <class T>
 struct MaxRow {
   alignas(64) T best[kChunk], candidates[kChunk];
   alignas(64) int32_t which[kChunk];
-  int64_t n = 0;  // columns, a multiple of 16
+  int64_t n = 0;  // number of columns (outputs of the row), a multiple of 16
 
   AMP_INLINE void start(int64_t columns, int32_t base, const int32_t* first) {
     n = (columns + 15) / 16 * 16;
@@ -79,7 +79,7 @@ struct MaxRow {
     else
       for (int64_t j = b; j < e; ++j) candidates[j] = x[(j - b) * stride];
     std::fill(candidates + e, candidates + n, -std::numeric_limits<T>::infinity());
-    const int64_t whole = n & -16;  // lets the compiler omit the tail loop
+    const int64_t whole = n & -16;  // equals n; lets the compiler omit the tail loop
 #pragma omp simd
     for (int64_t j = 0; j < whole; ++j) {
       const T v = candidates[j];

@@ -20,7 +20,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   const Activation f = read_activation(a.attrs(), 0), g = read_activation(a.attrs(), 1);
   const cpu::RepeatedProduct<T> by_R(c, a.in[1].dtype, 2, H, H, true), by_Rn(c, a.in[1].dtype, 1, H, H, true);
   const DType type = DTypeOf<T>::value;
-  T* const states = c.take<T>(2 * B * H);  // before and after the step, alternating
+  T* const states = c.take<T>(2 * B * H);  // states before and after the step, alternating
   if (c.measuring()) return {};
   return [=, args = a] {
     x.load();
@@ -75,12 +75,12 @@ Kernel forward(const KernelArgs& a, Carver& c) {
 // Computes the gradients of one sequence at one time step.
 template <class T>
 struct Cell {
-  const T* gates;         // z, r, n, activated
-  T* slopes;              // gradients of the gates' inputs; for r only if the reset is applied after the product
-  const T *before, *hn;   // the state before the step; h Rn^T + rb
+  const T* gates;         // z, r and n after their activation
+  T* slopes;              // gradients of the gates' inputs; that of r only with linear_before_reset
+  const T *before, *hn;   // before: the state before the step; hn: h Rn^T + rb
   const T* above;         // the gradient of the step's output, or null
-  T* dh;                  // in: gradient of the state; out: its part that bypasses the gates
-  T *through_n, *into_n;  // left and right factors of the product with Rn
+  T* dh;                  // in: gradient of the state; out: the part that does not pass through gates
+  T *through_n, *into_n;  // left and right factors of the gradient of Rn
   int64_t H;
   bool after;
 
@@ -109,7 +109,7 @@ struct Cell {
   }
 };
 
-// out[k] = the sum of column k of (rows, n).
+// Sets out[k] to the sum of column k of `in` (rows, n).
 template <class T>
 void sum_rows(const T* in, int64_t rows, int64_t n, T* out) {
   std::fill(out, out + n, T(0));
@@ -128,8 +128,8 @@ Kernel backward(const KernelArgs& a, Carver& c) {
   const bool usual = f.kind == Activation::sigmoid && g.kind == Activation::tanh;
   T* const reset = c.take<T>(B * H);
   T* const before = c.take<T>(T_ * B * H);
-  T* const through_n = c.take<T>(T_ * B * H);  // left factor of the product with Rn: dn, or r dn
-  T* const into_n = c.take<T>(T_ * B * H);     // right factor of the product with Rn: r h, or h
+  T* const through_n = c.take<T>(T_ * B * H);  // left factor of the gradient of Rn: dn, or r dn
+  T* const into_n = c.take<T>(T_ * B * H);     // right factor of the gradient of Rn: r h, or h
   const cpu::RepeatedProduct<T> by_R(c, a.in[0].dtype, 1, H, 2 * H, false), by_Rn(c, a.in[0].dtype, 1, H, H, false);
   const DType type = DTypeOf<T>::value;
   const StateWeightsGrad of_gates(c, type, T_ * B, 2 * H, H, type, type), of_n(c, type, T_ * B, H, H, type, type);

@@ -18,7 +18,7 @@ struct Forward {
   const KernelArgs& a;
   const Steps& s;
   Activation f, g, h;
-  bool usual;  // sigmoid, tanh, tanh, and no peepholes
+  bool usual;  // true for the activations sigmoid, tanh, tanh without peepholes
 
   void cell(int64_t t, int64_t b, const Piece<T>& piece, T* C, const Stored& h_before, const StoredOut& h_after) const {
     const int64_t H = s.hidden, k0 = piece.first, n = piece.last - k0, row = t * s.batch + b;
@@ -85,7 +85,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   const bool usual = f.kind == Activation::sigmoid && g.kind == Activation::tanh && h.kind == Activation::tanh;
   const cpu::RepeatedProduct<T> by_R(c, a.in[1].dtype, 4, H, H, true);
   T* const cells = c.take<T>(B * H);
-  char* const states = c.take<char>(2 * B * H * size_of(by_R.left()));  // before and after the step, alternating
+  char* const states = c.take<char>(2 * B * H * size_of(by_R.left()));  // states before and after the step, alternating
   if (c.measuring()) return {};
   return [=, args = a] {
     by_R.pack(args.in[1].data);
@@ -126,7 +126,7 @@ struct Backward {
   Activation f, g, h;
   bool usual;
 
-  // into: a second destination for the gradients of the gates, in addition to dxg, or null.
+  // Computes n cells. into: a second destination for the gradients of the gates, in addition to dxg, or null.
   void cell(int64_t t, int64_t b, int64_t k0, int64_t n, const T* dh, T* dc, T* dP, const StoredOut* into) const {
     const int64_t H = s.hidden, row = t * s.batch + b;
     RowPart<T> gates[4], slopes[4], of_cell, of_before, of_above;

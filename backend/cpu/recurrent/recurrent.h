@@ -33,7 +33,7 @@ Kernel gru_grad(const KernelArgs& a, Carver& c);
 Kernel rnn(const KernelArgs& a, Carver& c);
 Kernel rnn_grad(const KernelArgs& a, Carver& c);
 
-// x[i] = f(x[i])
+// Replaces each x[i] by f(x[i]).
 template <class T>
 void apply(const Activation& f, T* x, int64_t n) {
   switch (f.kind) {  // the two common functions have separate loops
@@ -120,7 +120,7 @@ struct Steps {
   }
 };
 
-// dR (n, H) = slopes (rows, n)^T before (rows, H): the gradient of the weights over all steps, in fp32 or fp64.
+// dR (n, H) = slopes (rows, n)^T before (rows, H): the gradient of R (slopes: gradients of pre-activations).
 class StateWeightsGrad {
  public:
   StateWeightsGrad(Carver& carve, DType dR, int64_t rows, int64_t n, int64_t hidden, DType slopes, DType before);

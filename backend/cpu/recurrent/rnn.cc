@@ -13,7 +13,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
   const int64_t H = s.hidden, B = s.batch;
   const Activation f = read_activation(a.attrs(), 0);
   const cpu::RepeatedProduct<T> by_R(c, a.in[1].dtype, 1, H, H, true);
-  T* const states = c.take<T>(2 * B * H);  // before and after the step, alternating
+  T* const states = c.take<T>(2 * B * H);  // states before and after the step, alternating
   if (c.measuring()) return {};
   return [=, args = a] {
     x.load();

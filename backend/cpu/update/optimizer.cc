@@ -44,7 +44,7 @@ Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> s
   if (wide > 0) m_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 1) v_ = HostTensor::zeros(DTypeOf<T>::value, dims);
   if (wide > 2) u_ = HostTensor::zeros(DTypeOf<T>::value, dims);
-  // Tables use small pages, so that zero-gradient rows take no memory.
+  // Tables do not use huge pages, so that the untouched moments of zero-gradient rows take no memory.
   for (size_t i = 0; i < spans_.size(); ++i) {
     const Shard own = own_part({i, spans_[i].begin, spans_[i].count});
     for (HostTensor* const t : {&m_, &v_, &u_}) {

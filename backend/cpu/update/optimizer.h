@@ -22,9 +22,9 @@
 namespace amp {
 
 struct GradStats {
-  bool found_inf = false;             // some gradient element is infinite or NaN
+  bool found_inf = false;             // true if an element of a gradient is infinite or NaN
   double norm = 0;                    // 2-norm of the unscaled gradients, before clipping; inf or NaN if found_inf
-  std::vector<double> group_norms{};  // per clipping group, if there are several
+  std::vector<double> group_norms{};  // norm of each clipping group, if there are several
 };
 
 template <class T>
@@ -36,16 +36,16 @@ class Optimizer {
   Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params,
             std::optional<ElementRange> own = {});
 
-  // Runs pass 1. grads are d(scale * loss)/dw. curvature: the unscaled estimate, for a rule that needs it; found_inf is
-  // also set if the estimate is not finite.
+  // Runs pass 1. grads are d(scale * loss)/dw. curvature: the unscaled estimate of the Hessian's diagonal, for a rule
+  // that needs it. found_inf is also set if the estimate is not finite.
   GradStats inspect(const T* grads, double scale, const T* curvature = nullptr) const;
 
   // Runs pass 2 with the statistics of pass 1, after their reduction over ranks. Returns false and changes nothing if
   // found_inf. Gradients are not changed.
   bool apply(T* params, const T* grads, double scale, const GradStats& stats, double lr, const T* curvature = nullptr);
 
-  // SAM's first step: params += rho / norm(gradients) * gradients, unscaled. Returns false and changes nothing if a
-  // gradient is not finite. restore() reverts the weights.
+  // Takes SAM's first step: params += rho / norm(gradients) * gradients, unscaled. Returns false and changes nothing if
+  // a gradient is not finite. restore() reverts the weights.
   bool perturb(T* params, const T* grads, double scale);
   void restore(T* params) const;
   // Transforms gradients for each unit (the weights of one output, UpdateSpan::unit), if the settings ask for it:
@@ -59,12 +59,12 @@ class Optimizer {
   // asks for it.
   void average_curvature(T* curvature) const;
 
-  int64_t steps() const { return steps_; }  // applied steps
+  int64_t steps() const { return steps_; }  // number of applied steps
   void set_steps(int64_t n) {
     if (n != steps_) moments_known_ = moments_fresh_ = false;
     steps_ = n;
   }
-  double (&step_scalars())[kStepScalars] { return step_scalars_; }  // of the last step
+  double (&step_scalars())[kStepScalars] { return step_scalars_; }  // scalars of the last step
   // Returns the values of a moment for the elements own(); null if the moment is not kept. The caller may write to
   // them, so the next step determines zero-gradient rows again.
   T* moment(DeviceUpdate::Moment which);
@@ -74,9 +74,9 @@ class Optimizer {
  private:
   struct Shard {
     size_t span;
-    int64_t begin, count;  // elements
+    int64_t begin, count;  // first element, and number of elements
   };
-  Shard own_part(const Shard& s) const;  // the elements of s in own_; empty if s belongs to another rank
+  Shard own_part(const Shard& s) const;  // returns the elements of s in own_; empty if there are none
   T inverse(double scale) const;
   T* span_of(DeviceUpdate::Moment which);
   void find_zero_rows();
@@ -96,7 +96,7 @@ class Optimizer {
                  const kernel::GradTransform<T>& transform);
   void move_shard(const Shard& s, const RuleStep& step, T* params, const T* grads, const T* curvature,
                   const kernel::GradTransform<T>& transform);
-  RuleStep step_of(size_t span, const RuleStep& step, double lr) const;  // with the span's rate and decay
+  RuleStep step_of(size_t span, const RuleStep& step, double lr) const;  // adds the span's rate and decay
   // Returns the norms per span that the rule needs, added in the order of the shards; empty if the rule needs none.
   std::vector<NormTerms<double>> norms_of(T* params, const T* grads, double scale, const GradStats& stats,
                                           const RuleStep& step, double lr);
@@ -106,12 +106,12 @@ class Optimizer {
   int64_t elements_;
   ElementRange own_;
   std::vector<Shard> shards_;
-  bool in_parallel_ = false;                           // the work takes long compared with waking threads
-  std::vector<QuantizedMoment> quantized_;             // replaces m_ and v_
-  std::optional<TensorUpdate<T>> tensors_;             // for tensor-wise optimizers
-  mutable std::optional<ZeroGradientRows> zero_rows_;  // if zero gradients may be skipped
-  bool moments_known_ = true;                          // zero_rows_ has the current state of zero rows
-  bool moments_fresh_ = true;                          // all zero, in untouched memory
+  bool in_parallel_ = false;                           // true if the work takes longer than waking threads
+  std::vector<QuantizedMoment> quantized_;             // 8-bit moments, used instead of m_ and v_
+  std::optional<TensorUpdate<T>> tensors_;             // set if the optimizer is tensor-wise
+  mutable std::optional<ZeroGradientRows> zero_rows_;  // set if zero gradients may be skipped
+  bool moments_known_ = true;                          // false: zero_rows_ must be determined again from the moments
+  bool moments_fresh_ = true;                          // moments are zero and were never accessed
   int clip_groups_ = 1;
   HostTensor m_, v_, u_, slow_, kept_;  // empty if not kept; kept_: SAM's saved weights
   std::vector<HostTensor> averages_;

@@ -20,7 +20,7 @@ class QuantizedMoment {
   void store(size_t span, int64_t at, int64_t count, const float* x);
 
   int64_t bytes() const { return codes_.bytes() + largest_.bytes() + wide_.bytes(); }
-  // Codes, largest magnitudes, and the small tensors, as stored in checkpoints.
+  // Returns codes, largest magnitudes, and the small tensors, as stored in checkpoints.
   std::vector<HostTensor*> parts() { return {&codes_, &largest_, &wide_}; }
 
  private:

@@ -19,7 +19,7 @@ class TensorUpdate {
 
   // Transforms the gradient, then updates the tensor.
   void step(size_t span, const TensorTime& now, T* p, const T* grads, const kernel::GradTransform<T>& transform);
-  // The state for checkpoints: one tensor per name of a state, in which this state of all parameters is concatenated.
+  // Returns the state for checkpoints: one tensor per name, which concatenates this state of all parameters.
   std::vector<std::pair<std::string, HostTensor*>> state();
 
  private:

@@ -74,7 +74,7 @@ struct TensorWorker {
   }
   template <class F>
   void column_sums(int64_t matrices, int64_t rows, int64_t columns, const F& f, double* out) const {
-    constexpr int64_t kBlock = 64;  // columns
+    constexpr int64_t kBlock = 64;  // columns per task
     const int64_t blocks = (columns + kBlock - 1) / kBlock;
     for_units(matrices * blocks, rows * kBlock, [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {

@@ -1,5 +1,5 @@
-// DeviceUpdate on the CPU (backend/update.h): sequences the optimizer's passes, sums over ranks, statistics, the
-// loss scale, and the refresh of 16-bit copies. Everything runs immediately in the calls.
+// DeviceUpdate on the CPU (backend/update.h): runs the optimizer's passes, sums over ranks, statistics, the loss scale,
+// and the refresh of 16-bit copies, in this order. Each call returns when its work is done.
 
 #include "backend/cpu/update/update.h"
 
@@ -31,7 +31,7 @@ class CpuUpdate final : public DeviceUpdate {
     refresh_.clear();
     for (const ParamCache::Copy& c : copies) {
       const float* from = source_of(c.slot);
-      if (!from) continue;  // frozen
+      if (!from) continue;  // the parameter is frozen
       const Tensor source{const_cast<float*>(from), DType::f32, c.tensor.dims};
       refresh_.push_back(c.row == 0 ? cpu_device().convert(source, c.tensor)
                                     : cpu_device().convert_rows(source, c.tensor, c.row, c.pitch));
@@ -136,7 +136,7 @@ class CpuUpdate final : public DeviceUpdate {
     out.push_back({state_.terms, DType::f64, {spec_.terms}});
     return out;
   }
-  // Returns the fp32 values that the slot's copy is derived from; null if the optimizer does not update them.
+  // Returns the fp32 parameter with this slot (ParamCache); null if the optimizer does not update it.
   const float* source_of(int slot) const {
     for (const UpdateSpan& s : spec_.spans) {
       if (s.slot == slot) return spec_.params + s.begin;

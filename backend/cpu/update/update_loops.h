@@ -10,7 +10,7 @@ namespace amp::kernel {
 struct ShardStats {
   bool found_inf = false;
   double sum_squares = 0;  // sum over the elements, without unscaling
-  double max_abs = 0;      // meaningless when found_inf
+  double max_abs = 0;      // undefined if found_inf
 };
 
 // Returns the statistics of n gradients. The order of additions is fixed (16 accumulators), so the sum has the same

@@ -1,6 +1,6 @@
-// Zero-gradient rows of tables such as embeddings: no sample has used them so far, so their gradients and moments
-// are zero. Such rows are updated without accessing gradients and moments. The bits are the same, at a third of the
-// memory traffic, or none without decay.
+// Zero-gradient rows of tables such as embeddings: no sample has used them so far, so their gradients and moments are
+// zero. Such rows are updated without accessing gradients and moments. The results have the same bits. The memory
+// traffic is a third, or zero without decay.
 #pragma once
 
 #include <algorithm>

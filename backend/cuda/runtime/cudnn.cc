@@ -65,7 +65,7 @@ void try_plan(const std::function<void()>& attempt) {
   } catch (const Error& e) {
     // E_OOM is ignored: without memory for the plan's workspace, the built-in kernel is used.
     if (e.id() != "E_OOM") throw;
-  } catch (const std::exception&) {  // cudnn-frontend throws for unsupported graphs
+  } catch (const std::exception&) {  // cudnn-frontend throws exceptions for unsupported graphs
   }
   cudaGetLastError();  // clears the error of a failed attempt
 }

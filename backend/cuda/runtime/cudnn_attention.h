@@ -11,10 +11,10 @@
 
 namespace amp::cuda {
 
-// Destroy it before the Cudnn that it plans with. Plans may outlive both, but must not run then.
+// Must be destroyed before its Cudnn. Plans may outlive both objects, but must not run then.
 class CudnnAttention {
  public:
-  static constexpr int kMostPlans = 32;  // the most that a run compiles: 16 shapes, forward and gradient
+  static constexpr int kMostPlans = 32;  // plans that a run may compile: 16 shapes, forward and gradient
 
   // gpu: part of the name of the file that stores choices.
   CudnnAttention(Cudnn& cudnn, const std::string& gpu);
@@ -26,7 +26,7 @@ class CudnnAttention {
  private:
   Cudnn& cudnn_;
   std::shared_ptr<AutotuneCache> choices_;
-  SharedMemory kept_;  // dropout masks
+  SharedMemory kept_;  // memory of dropout masks
   CudnnPlans<LibraryAttention> plans_{kMostPlans, "attentions"};
 };
 

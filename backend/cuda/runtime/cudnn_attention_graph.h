@@ -24,7 +24,7 @@ enum AttentionTensor : int64_t {
   kDv
 };
 
-constexpr int64_t kAttentionWorkspace = int64_t{1} << 30;  // bytes
+constexpr int64_t kAttentionWorkspace = int64_t{1} << 30;  // maximum bytes of workspace
 
 // Adds the attention `a`, or its gradient, to an empty graph.
 void describe_attention(cudnn_frontend::graph::Graph& graph, const Attention& a);

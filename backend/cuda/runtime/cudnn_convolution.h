@@ -10,11 +10,11 @@
 
 namespace amp::cuda {
 
-// Destroy it before the Cudnn that it plans with. Plans may outlive both, but must not run then.
+// Must be destroyed before its Cudnn. Plans may outlive both objects, but must not run then.
 class CudnnConvolution {
  public:
-  static constexpr int kMostPlans = 512;                         // the most that a run compiles
-  static constexpr int64_t kMostWorkspace = int64_t{512} << 20;  // bytes, for all convolutions together
+  static constexpr int kMostPlans = 512;                         // plans that a run may compile
+  static constexpr int64_t kMostWorkspace = int64_t{512} << 20;  // bytes for all convolutions together
 
   CudnnConvolution(Cudnn& cudnn, bool tf32) : cudnn_(cudnn), tf32_(tf32) {}
 

@@ -22,8 +22,8 @@ inline cudnn_frontend::DataType_t cudnn_type(DType t) {
 }
 
 struct PlanLimits {
-  int64_t workspace = 0;     // bytes
-  bool tensor_cores = true;  // fp32 operands may be rounded to TF32
+  int64_t workspace = 0;     // maximum bytes
+  bool tensor_cores = true;  // true: fp32 operands may be rounded to TF32
 };
 
 // Requests cuDNN's plans of a described graph, the likely fastest first. Keeps those that are deterministic, sum in

@@ -8,11 +8,11 @@
 
 namespace amp::cuda {
 
-std::string nvrtc_missing();  // why NVRTC is missing; empty if it is present
+std::string nvrtc_missing();  // returns why NVRTC is missing; empty if it is present
 // Returns machine code for an architecture ("sm_90"). Returns an empty string if compiling fails; `why` then receives
 // the reason.
 std::string compile_cubin(const GeneratedSource& source, const std::string& architecture, std::string& why);
-std::string nvrtc_version();  // "13.0"; empty without NVRTC
+std::string nvrtc_version();  // returns the version, such as "13.0"; empty without NVRTC
 
 // Returns the machine code in a file, which has a checksum before the code. Returns an empty string if the file is
 // broken or missing.

@@ -84,7 +84,7 @@ struct Products::Plan {
   Gemm g;
   cublasLtMatmulDesc_t op = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
-  std::vector<cublasLtMatmulAlgo_t> candidates;  // the likely fastest first
+  std::vector<cublasLtMatmulAlgo_t> candidates;  // the one that is probably fastest is first
   cublasLtMatmulAlgo_t chosen{};
   bool tuned = false;
   std::optional<Epilogue> epilogue;
@@ -242,7 +242,7 @@ void Products::tune(Plan& p, const std::string& key, const void* a, const void* 
     bool ran = true;
     const auto once = [&] { ran = ran && run(p, candidate, a, b, c, extra) == CUBLAS_STATUS_SUCCESS; };
     once();
-    if (!ran) continue;  // the library refuses it for these operands
+    if (!ran) continue;  // the library refuses the algorithm for these operands
     const double ms = milliseconds(stream_, once);
     if (!ran || (best && ms >= *best)) continue;
     best = ms;

@@ -23,8 +23,8 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  std::function<void(const void*, const void*, void*)> prepare(const Gemm& g);  // empty: this bias is not supported
-  std::shared_ptr<LibraryProduct> prepare(const EpilogueProduct& p);            // null: not supported by the library
+  std::function<void(const void*, const void*, void*)> prepare(const Gemm& g);  // empty if it does not support the bias
+  std::shared_ptr<LibraryProduct> prepare(const EpilogueProduct& p);            // null if it is not supported
 
  private:
   struct Plan;
@@ -39,7 +39,7 @@ class Products {
   cublasStatus_t run(Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const void* a, const void* b, void* c,
                      void* extra) const;
 
-  static constexpr size_t kWorkspace = 32 << 20;  // NVIDIA's recommendation for Hopper
+  static constexpr size_t kWorkspace = 32 << 20;  // bytes; NVIDIA's recommendation for Hopper
   cudaStream_t stream_;
   bool tf32_;
   cublasLtHandle_t handle_ = nullptr;

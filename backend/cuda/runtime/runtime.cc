@@ -75,7 +75,7 @@ class StreamCapture final : public GraphCapture {
   std::unique_ptr<Recording> finish() override {
     ensure(cudaStreamEndCapture(stream_, &graph_), "recording a CUDA graph");
     auto recording = std::make_unique<GraphRecording>(stream_, graph_);
-    graph_ = nullptr;  // owned by the recording
+    graph_ = nullptr;  // now owned by the recording
     return recording;
   }
   void abandon() override {

@@ -20,19 +20,19 @@ namespace {
 bfloat16x8_t pairs(float32x4_t x) { return vreinterpretq_bf16_f32(x); }
 
 struct Bfdot {
-  using Element = float;  // a pair
+  using Element = float;  // a pair of bf16 in 4 bytes
   static float32x4_t load(const float* from) { return vld1q_f32(from); }
   template <int Lane>
   static float32x4_t lane(float32x4_t sum, float32x4_t y, float32x4_t x) {
     return vbfdotq_laneq_f32(sum, pairs(y), pairs(x), Lane);
   }
   static float32x4_t scalar(float32x4_t sum, float32x4_t y, float x) {
-    const float32x2_t loaded = vset_lane_f32(x, vdup_n_f32(0), 0);  // the load clears the other lanes
+    const float32x2_t loaded = vset_lane_f32(x, vdup_n_f32(0), 0);  // one load, which clears the other lanes
     return vbfdotq_lane_f32(sum, pairs(y), vreinterpret_bf16_f32(loaded), 0);
   }
 };
 
-// Adds products of pairs to Rows x 4 vectors of sums. These are added to memory at the end, so that rounding errors
+// Adds products of pairs to Rows x 4 vectors of sums. The sums are added to memory at the end, so that rounding errors
 // grow only with the number of products of one call. at(r, i): the address of the pair of row r at step i. b: rows of
 // `width` floats.
 template <int Rows>

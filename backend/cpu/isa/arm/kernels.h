@@ -6,7 +6,7 @@
 namespace amp::cpu::arm {
 
 extern const MicroKernel kNeon, kBfdot;
-extern const PairKernels kPairs;  // FEAT_BF16
+extern const PairKernels kPairs;  // compiled for FEAT_BF16
 
 void transpose_8(const float* const from[8], int64_t n, float* to, int64_t width);
 void dropout(const DropoutLanes& d, int64_t groups, float* factor);

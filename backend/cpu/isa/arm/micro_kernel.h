@@ -23,7 +23,7 @@ struct NeonBlock {
   using Element = typename Product::Element;
   static constexpr int kWhole = R / kLanes;  // vectors of A's rows at a step of a packed panel
 
-  // Adds row r of a step, whose element is in `x` if the row is in a whole vector.
+  // acc[Row] += A's element in row Row times y, at one step. The element is a lane of x if x has the row, otherwise *a.
   template <int Row, class Y, class X>
   static void row(float32x4_t (&acc)[R][V], const Y (&y)[V], const X* x, const Element* a) {
     for (int v = 0; v < V; ++v) {
@@ -42,7 +42,7 @@ struct NeonBlock {
     for (int r = 0; r < R; ++r) {
       for (int v = 0; v < V; ++v) acc[r][v] = add ? vld1q_f32(c + r * ldc + v * kLanes) : vdupq_n_f32(0);
     }
-    const Element* at[R];  // ByRows: the element of each row
+    const Element* at[R];  // ByRows: address of each row's next element
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) at[r] = a + r * lda;
     using Vector = decltype(Product::load(b));

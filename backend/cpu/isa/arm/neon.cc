@@ -49,7 +49,7 @@ void transpose_8(const float* const from[8], int64_t n, float* to, int64_t width
   }
 }
 
-// Philox4x32-10 (base/philox.h) of eight groups at a time. A vector holds one word of four groups; the store
+// Computes Philox4x32-10 (base/philox.h) for eight groups at a time. A vector holds one word of four groups; the store
 // interleaves the words.
 void dropout(const DropoutLanes& d, int64_t groups, float* factor) {
   const uint32x4_t m0 = vdupq_n_u32(0xD2511F53u), m2 = vdupq_n_u32(0xCD9E8D57u), threshold = vdupq_n_u32(d.threshold);
@@ -82,12 +82,12 @@ void dropout(const DropoutLanes& d, int64_t groups, float* factor) {
 }
 
 void neon_chains(int64_t rounds, float factor, volatile float* out, double* flops) {
-  constexpr int kChains = 24;  // latency times throughput is 16 on the widest CPUs
+  constexpr int kChains = 24;  // more than latency times throughput, which is 16 on the widest CPUs
   const float32x4_t x = vdupq_n_f32(factor), y = vdupq_n_f32(1 - factor);
   float32x4_t acc[kChains];
 #pragma GCC unroll 24
   for (int c = 0; c < kChains; ++c)
-    acc[c] = vdupq_n_f32(static_cast<float>(c));  // the compiler would merge equal chains
+    acc[c] = vdupq_n_f32(static_cast<float>(c));  // different values, because the compiler would merge equal chains
   for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 24
     for (int c = 0; c < kChains; ++c) acc[c] = vfmaq_f32(acc[c], x, y);

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kRowBytes = 4 * kTile;
 constexpr int64_t kPixels = cpu::TileUnit::kPixels, kMostPixels = cpu::TileUnit::kMostPixels,
                   kMostColumns = cpu::TileUnit::kMostColumns;
-constexpr int64_t kGroups = 16;  // groups of the depth at a time, of which 32 rows stay in the first-level cache
+constexpr int64_t kGroups = 16;  // groups of the depth at a time; 32 rows of them fit into the L1 cache
 
 const char* bytes(const float* x) { return reinterpret_cast<const char*>(x); }
 
@@ -90,7 +90,7 @@ void correlate(int64_t width, const float* image, const int64_t* base, const int
                int64_t channels, const float* w, float* sums) {
   alignas(64) float copy[kGroups][kPixels][kTile], last_weights[kTile * kMostColumns];
   const int64_t steps = taps * channels, block = kGroups * kTile;
-  const bool whole = channels % kTile == 0;  // each group belongs to one tap
+  const bool whole = channels % kTile == 0;  // true if each group belongs to one tap
   const int64_t apart[2] = {whole ? distance(base) : 0, whole ? distance(base + kTile) : 0};
   for (int64_t begin = 0; begin < steps; begin += block) {
     const int64_t end = std::min(steps, begin + block), groups = (end - begin + kTile - 1) / kTile;

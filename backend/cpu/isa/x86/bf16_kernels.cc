@@ -74,7 +74,7 @@ struct Tile {
   }
 };
 
-// Calls fn(Tile) with the tile for this width (conv_tiles::tile_rows).
+// Calls fn(Tile) with the tile for this width (tile_rows() in conv_channels_pack.h).
 template <class Fn>
 void with_tile(int64_t width, const Fn& fn) {
   switch (width) {
@@ -98,7 +98,7 @@ void with_tile(int64_t width, const Fn& fn) {
 
 [[gnu::target("avx512f,avx512bw,avx512bf16")]] void round_pairs(const float* low, const float* high, int64_t n,
                                                                 float* to) {
-  alignas(64) uint16_t order[32];  // permutation: `low` and `high` are adjacent after rounding
+  alignas(64) uint16_t order[32];  // makes elements of `low` and `high` adjacent after rounding
   for (uint16_t i = 0; i < 32; ++i) order[i] = static_cast<uint16_t>(i / 2 + i % 2 * 16);
   const __m512i beside = _mm512_load_si512(order);
   for (int64_t i = 0; i < n; i += 16) {

@@ -19,7 +19,7 @@ constexpr uint32_t kMultiply[2] = {0xD2511F53u, 0xCD9E8D57u}, kAdd[2] = {0x9E377
   const __m512i first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11),
                 last = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
   const __m512 keep = _mm512_set1_ps(d.keep);
-  constexpr __mmask8 kAll = 0xFF;  // masked intrinsics, because g++ 12 gives false warnings for those without a mask
+  constexpr __mmask8 kAll = 0xFF;  // for masked intrinsics: g++ 12 gives false warnings for unmasked ones
   constexpr __mmask16 kOdd = 0xAAAA;
   constexpr int kXor = 0x96;  // ternary logic: a ^ b ^ c
   __m512i count = _mm512_add_epi64(_mm512_set1_epi64(d.counter.v[0]), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));

@@ -7,10 +7,10 @@
 namespace amp::cpu::x86 {
 
 extern const MicroKernel kSse, kAvx2, kAvx512, kAvx512Bf16;
-extern const PairKernels kPairs;  // AVX512_BF16
-extern const TileUnit kTiles;     // AMX
+extern const PairKernels kPairs;  // compiled for AVX512_BF16
+extern const TileUnit kTiles;     // compiled for AMX
 
-void transpose_8(const float* const from[8], int64_t n, float* to, int64_t width);  // AVX2
+void transpose_8(const float* const from[8], int64_t n, float* to, int64_t width);  // compiled for AVX2
 void dropout_avx2(const DropoutLanes& d, int64_t groups, float* factor);
 void dropout_avx512(const DropoutLanes& d, int64_t groups, float* factor);
 void avx512_chains(int64_t rounds, float factor, volatile float* out, double* flops);

@@ -1,6 +1,6 @@
 // Micro-kernels of matrix products for SSE, AVX2, AVX-512 and AVX512_BF16: a block of C in registers, one broadcast
-// element of A times a vector of B per instruction. Tables of functions cover every number of rows. AMX:
-// amx_kernel.cc.
+// element of A times a vector of B per instruction. Tables of functions cover every number of rows. The micro-kernel
+// for AMX is in amx_kernel.cc.
 
 #include <immintrin.h>
 
