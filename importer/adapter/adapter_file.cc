@@ -1,5 +1,5 @@
 // Converts both formats to A [in, r] and B [r, out] in fp32. In files of onnxruntime, B includes the factor alpha / r,
-// so their alpha is r.
+// so alpha is set to r.
 #include "importer/adapter/adapter_file.h"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ LoadedAdapter from_peft(const std::string& folder) {
 // which gets no gradient.
 int64_t used_rank(const HostTensor& a, const HostTensor& b) {
   const int64_t in = a.dims()[0], rank = a.dims()[1], out = b.dims()[1];
-  if (in == 0 || out == 0) return 0;  // without elements, the file's rank may be any number
+  if (in == 0 || out == 0) return 0;  // matrices without elements may state any rank
   const auto zero = [&](int64_t k) {
     for (int64_t i = 0; i < in; ++i) {
       if (a.as<float>()[i * rank + k] != 0) return false;

@@ -161,7 +161,7 @@ void FittedAdapter::choose(LoraOptions& options) const {
   options.r = modules_.front().a.dims()[1];
   options.alpha = modules_.front().alpha;
   options.targets.clear();
-  options.exact_targets = true;  // a tied head has the weight of its embedding, but another name
+  options.exact_targets = true;  // else an adapter of an embedding would also select the tied head
   for (const FittedModule& m : modules_) {
     const std::string name = literal(m.name);
     options.targets.push_back(m.name);

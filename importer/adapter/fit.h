@@ -13,8 +13,8 @@ namespace amp {
 
 // One adapter of the model, with its values from the file.
 struct FittedModule {
-  std::string name;      // LoraAdapter::name
-  std::string module;    // the file's module
+  std::string name;      // equals LoraAdapter::name
+  std::string module;    // name of the module in the file
   HostTensor a, b;       // fp32, [in, r] and [r, out of the part]
   HostTensor magnitude;  // fp32 [out of the part], or null
   double alpha = 0;

@@ -14,6 +14,6 @@ void set_block(HostTensor& to, const HostTensor& from, int64_t row, int64_t colu
 HostTensor multiplied(const HostTensor& t, double factor);  // returns t itself if the factor is 1
 HostTensor vector_range(const HostTensor& t, int64_t from,
                         int64_t size);                       // t: a vector; the result is null if t is null
-bool same_values(const HostTensor& a, const HostTensor& b);  // same dims and bits
+bool same_values(const HostTensor& a, const HostTensor& b);  // true if dims and bits are equal
 
 }  // namespace amp

@@ -1,7 +1,7 @@
 // Every pair of a module and a map is compared by the components of their paths. Three relations are possible, in this
 // order of preference: the module is the map; the module is a part of a packed map (q_proj in qkv_proj); the map is a
-// part of a packed module. What does not fit is refused by name, because an adapter that is applied in part computes
-// other outputs than its author's.
+// part of a packed module. A module that fits no map is refused by name, because an adapter that is applied in part
+// computes other outputs than its author's.
 #include "importer/adapter/module_names.h"
 
 #include <algorithm>
@@ -205,7 +205,7 @@ class Matcher {
                cat("the adapter belongs to another model; this one has ", printable(join(names, ", ")), ", ..."));
   }
 
-  // Two modules for the same columns would be added to one another.
+  // If two modules changed the same columns, both changes would be added. Such modules are refused.
   void require_disjoint() const {
     for (size_t i = 0; i < placed_.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {

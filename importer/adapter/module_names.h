@@ -34,9 +34,9 @@ struct Placement {
 // Returns one placement per module, in the order of the modules, or several for a packed module (qkv_proj,
 // gate_up_proj) whose parts are separate maps. A module of a part (q_proj) is placed in the map that computes all
 // parts. Paths are compared from their ends: the longest common ending wins, and what precedes it must be the same in
-// both, except for components that one of the two lacks. Throws E_ADAPTER_FIT (Exit::data), which names the modules:
-// without a map, with several maps that fit equally well, with other extents than the map, or two modules for the same
-// columns.
+// both, except for components that one of the two lacks. Throws E_ADAPTER_FIT (Exit::data), which names the modules, if
+// a module has no map, has several maps that fit equally well, or has other extents than its map, or if two modules
+// change the same columns.
 std::vector<Placement> place_modules(const std::vector<ModuleShape>& modules, const std::vector<NamedMap>& maps);
 
 // Splits a name into the components that identify the module: "/model/layers.0/attn/o_proj/MatMul_Q4" and

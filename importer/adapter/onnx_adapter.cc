@@ -21,7 +21,7 @@ constexpr int64_t kMostRank = 8;
 
 struct TypeCode {
   DType type;
-  int32_t code;  // onnx.TensorProto.DataType
+  int32_t code;  // value of onnx.TensorProto.DataType
 };
 constexpr TypeCode kTypes[] = {{DType::f32, 1}, {DType::f16, 10}, {DType::f64, 11}, {DType::bf16, 16}};
 

@@ -15,15 +15,15 @@
 namespace amp {
 
 struct OnnxAdapter {
-  // Chosen by the writer; onnxruntime does not compare them. This program stores base_checksum() as model_version.
+  // The writer's versions; onnxruntime does not compare them. This program stores base_checksum() as model_version.
   int32_t adapter_version = 1, model_version = 1;
   std::vector<NamedTensor> parameters;
 };
 
-// Reads a file that nothing is known about: every offset, count, type and size is checked before it is used. Tensors
-// share the file's bytes. Throws E_ADAPTER (Exit::data) for a file that is damaged, not of this format, or of another
-// format version. Element types other than FLOAT, FLOAT16, BFLOAT16 and DOUBLE are also refused. read_onnx_adapter()
-// also throws the errors of read_file().
+// Reads an untrusted file: every offset, count, type and size is checked before it is used. Tensors share the file's
+// bytes. Throws E_ADAPTER (Exit::data) for a file that is damaged, not of this format, or of another format version.
+// Element types other than FLOAT, FLOAT16, BFLOAT16 and DOUBLE are also refused. read_onnx_adapter() also throws the
+// errors of read_file().
 OnnxAdapter parse_onnx_adapter(const FileBytes& file);
 OnnxAdapter read_onnx_adapter(const std::string& path);
 

@@ -13,7 +13,7 @@
 namespace amp {
 
 struct PeftModule {
-  std::string name;      // "model.layers.0.self_attn.q_proj"
+  std::string name;      // such as "model.layers.0.self_attn.q_proj"
   HostTensor a, b;       // [r, in] and [out, r], in the file's types
   HostTensor magnitude;  // [out] for DoRA, else null
   double alpha = 0;      // lora_alpha, or the module's entry of alpha_pattern
@@ -25,9 +25,9 @@ struct PeftAdapter {
   bool rslora = false;               // the factor of B A is alpha / sqrt(r) instead of alpha / r
   bool dora = false;                 // Liu et al., "DoRA: Weight-Decomposed Low-Rank Adaptation", 2024
   bool fan_in_fan_out = false;       // the base stores its weights [in, out], as GPT-2's Conv1D
-  std::string base;                  // base_model_name_or_path
+  std::string base;                  // value of base_model_name_or_path
   std::vector<PeftModule> modules;   // sorted by name
-  int32_t base_sum = 0;              // base_checksum() of the base, as the tensors' metadata; 0: unknown
+  int32_t base_sum = 0;              // base_checksum() in the tensor file's metadata; 0: unknown
   std::vector<std::string> targets;  // target_modules to write; empty: the names of all modules
   nlohmann::ordered_json config;     // the file's other keys, kept when the adapter is written; may be null
 
@@ -44,7 +44,7 @@ bool is_peft_folder(const std::string& path);
 PeftAdapter read_peft_folder(const std::string& folder);
 
 // Writes both files; the folder is created. Modules must be low-rank pairs of equal rank. Factors are stored by
-// rank_pattern and alpha_pattern where modules differ, so that PEFT computes with the same ones.
+// rank_pattern and alpha_pattern where modules differ, so that PEFT computes with the same factors.
 void write_peft_folder(const std::string& folder, const PeftAdapter& adapter);
 
 // Returns whether a key of rank_pattern or alpha_pattern, a regular expression, matches a module's name as in PEFT. It

@@ -30,7 +30,7 @@ bool is_empty_matrix(const SourceGraph& g, int v, size_t empty_axis) {
 }
 
 struct Match {
-  int sum = -1, output = -1;  // y + x A B, and y
+  int sum = -1, output = -1;  // the values y + x A B and y
   int low = -1, up = -1, a = -1, b = -1;
 };
 
@@ -59,8 +59,8 @@ void drop_nodes(SourceGraph& g, const std::set<int>& outputs) {
   }
 }
 
-// "/model/layers.0/attn/o_proj/MatMul_Q4" -> "model.layers.0.attn.o_proj". Nodes without a path, such as "MatMul_17",
-// are named after their weight.
+// Returns the module's name, as "model.layers.0.attn.o_proj" of node "/model/layers.0/attn/o_proj/MatMul_Q4". Nodes
+// without a path, such as "MatMul_17", are named after their weight.
 std::string module_name(const SourceNode& node, const LinearMap& map) {
   std::string name = node.name;
   const size_t slash = name.rfind('/');
@@ -86,7 +86,7 @@ std::vector<FoundSlot> take_slots(SourceGraph& g) {
   }
   std::vector<FoundSlot> out;
   std::set<int> dropped;
-  std::map<int, int> instead;  // sum -> y
+  std::map<int, int> instead;  // value of y + x A B -> value of y
   for (const Match& m : matches) {
     out.push_back({m.output, g.value(m.a).name, g.value(m.b).name});
     // A graph output has the name of this sum. So this slot stays in the graph; it adds zero.

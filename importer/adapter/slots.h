@@ -20,16 +20,16 @@ struct AdapterSite {
   bool in_file = false;      // the file has the slot
   std::vector<int> outputs;  // values that the map's nodes compute; import_model()'s numbering
   double factor = 1;         // alpha of Gemm and FusedMatMul: B in the slot includes it
-  bool one_factor = true;    // all nodes of the map have the same one
+  bool one_factor = true;    // all nodes of the map have the same factor
   int64_t in = 0, out = 0;
-  DType type = DType::f32;  // of A and B
+  DType type = DType::f32;  // type of A and B
   std::vector<LinearMap::Part> parts;
   std::string role;  // LinearMap::role
 };
 
 // A slot that take_slots() found in the file.
 struct FoundSlot {
-  int output = -1;   // y before the addition
+  int output = -1;   // the value y, before the addition
   std::string a, b;  // names of the inputs
 };
 
@@ -41,12 +41,12 @@ std::vector<FoundSlot> take_slots(SourceGraph& graph);
 // Returns the products (MatMul, MatMulNBits, ...) of a model without adapters.
 std::vector<AdapterSite> adapter_sites(const SourceGraph& graph, const std::vector<FoundSlot>& found);
 
-// Returns a checksum of the weights of the maps, from 2^30 to 2^31 - 1: which base an adapter was trained on. It does
-// not depend on the order of the maps or on names. Packed weights count by their packed bytes.
+// Returns a checksum of the weights of the maps, from 2^30 to 2^31 - 1. It identifies the base that an adapter was
+// trained on. It does not depend on the order of the maps or on names. Packed weights count by their packed bytes.
 int32_t base_checksum(const SourceGraph& graph, const std::vector<AdapterSite>& sites);
 bool is_base_checksum(int32_t value);
 
-// The content of slots.json: a list of [name of A, name of B, K, N, "FLOAT"].
+// Returns the content of slots.json: a list of [name of A, name of B, K, N, "FLOAT"].
 std::string slots_json(const std::vector<AdapterSite>& sites);
 
 }  // namespace amp

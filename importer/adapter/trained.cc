@@ -1,4 +1,4 @@
-// Writes what a slot computes: y + x A B with one A and B per map, whose B includes every factor.
+// Converts adapters to values of slots, which compute y + x A B: one A and B per map; B includes every factor.
 #include "importer/adapter/trained.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Brings adapters to the modules of PyTorch. onnxruntime-genai's builder packs q, k and v of most models into one map
-// and unpacks gate|up of Phi-3, so a module may be a part of a map, or hold several maps.
+// Converts adapters of maps to adapters of PyTorch's modules. onnxruntime-genai's builder packs q, k and v of most
+// models into one map and splits gate|up of Phi-3, so a module may be a part of a map, or hold several maps.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -47,7 +47,7 @@ class Namer {
  public:
   explicit Namer(std::string model_type) : type_(std::move(model_type)) {}
 
-  // PyTorch's name of the module with a builder's or an exporter's name.
+  // Returns PyTorch's name of the module with a builder's or an exporter's name.
   std::string module(const std::string& name) const {
     std::vector<std::string> path = components(name);
     if (is_builders(path) && path[3] == "attn") {
@@ -62,7 +62,7 @@ class Namer {
     return !is_builders(components(map)) || type_.starts_with("phi3") || type_.starts_with("phi4");
   }
 
-  // The module in which PyTorch packs a map that is separate in the graph; empty: none.
+  // Returns the module in which PyTorch packs a map that is separate in the graph; empty if there is none.
   std::string packed(const std::string& map) const {
     std::vector<std::string> path = components(map);
     if (!is_builders(path) || !packs(map) || !one_of(path.back(), {"gate_proj", "up_proj"})) return {};
@@ -104,7 +104,7 @@ class PeftBuilder {
     return adapter;
   }
 
-  // The scales show which scaling rule the options chose. For r = 1 the two rules are equal.
+  // Returns whether the options chose rsLoRA's scaling, which the scales show. For r = 1 the two rules are equal.
   bool rslora() const {
     return std::any_of(adapters_.begin(), adapters_.end(), [](const LoraAdapter& a) {
       return a.rank > 1 && std::abs(a.scale - a.alpha / std::sqrt(static_cast<double>(a.rank))) < 1e-9 * a.alpha;

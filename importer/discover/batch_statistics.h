@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Returns their node indices. They are BatchNormalization nodes whose mean depends on a model input, and differences x
-// - ReduceMean(x) over axis 0 (the batch) for an x that depends on a model input. PyTorch's exporters write these for
+// Returns the indices of the nodes: BatchNormalization nodes whose mean depends on a model input, and differences x -
+// ReduceMean(x) over axis 0 (the batch) for an x that depends on a model input. PyTorch's exporters write these for
 // track_running_stats=False.
 std::vector<int> batch_statistics(const SourceGraph& g);
 

@@ -15,8 +15,8 @@ namespace amp {
 std::string describe_tensors(const SourceGraph& g, const std::vector<Verdict>& verdicts = {});
 
 // Both functions return one JSON object per line, the first for each parameter, the second for each floating-point
-// tensor. Its keys are name, alias, dtype, dims, count, parameter, trainable, tied_to, tied_transposed, reason,
-// confidence (null if no evidence was weighed), unsure, evidence [{text, weight}].
+// tensor. The keys of an object are name, alias, dtype, dims, count, parameter, trainable, tied_to, tied_transposed,
+// reason, confidence (null if no evidence was weighed), unsure, evidence [{text, weight}].
 std::string describe_parameters_json(const SourceGraph& g, const std::vector<Verdict>& verdicts = {});
 std::string describe_tensors_json(const SourceGraph& g, const std::vector<Verdict>& verdicts = {});
 

@@ -36,7 +36,7 @@ bool plain_word(const std::string& name) {
                                        [](unsigned char c) { return std::isdigit(c) || c == '/' || c == ':'; });
 }
 
-// "encoder.layer.3.fc" -> "encoder.layer.#.fc"
+// Replaces numbers by '#': "encoder.layer.3.fc" becomes "encoder.layer.#.fc".
 std::string without_digits(const std::string& name) {
   std::string out;
   for (const char c : name) {
@@ -94,7 +94,7 @@ class Discovery {
            clear_.ends.count(without_digits(last_component(name)));
   }
 
-  // Returns the Naming of the tensor's best name. PyTorch names a tensor that the model itself holds without a dot.
+  // Returns the Naming of the most informative name. PyTorch names a tensor that the model itself holds without a dot.
   Naming own_naming(int v) const {
     const TensorRecord& r = record(v);
     if (!r.initializer) return Naming::made_up;

@@ -22,9 +22,10 @@ enum class Naming : uint8_t {
 // Classifies the name without context: module, folded, made_up, or none for a plain word.
 Naming naming_of(const std::string& name);
 
-// Evidence from the last component of a module path: weight above 0 for a parameter's name, below 0 for a buffer's.
+// Returns evidence from the last component of a module path: weight above 0 for a parameter's name, below 0 for a
+// buffer's.
 std::optional<Evidence> usual_name(const std::string& name);
-// "blocks.0.scales.3" -> "scales", in lower case. A trailing number is the index of a list element.
+// Returns the last component, lower-cased: "scales" for "blocks.0.scales.3" (3 is a list index).
 std::string last_component(const std::string& name);
 
 // Facts about a tensor's use and about the rest of the file that the interpretation of its values depends on.
@@ -37,7 +38,7 @@ struct ValueContext {
   bool biases_learned = false;  // some bias in the file is neither zeros nor ones
 };
 
-// Evidence from the values: masks, positions, grids, filter banks.
+// Returns evidence from the values: masks, positions, grids, filter banks.
 std::vector<Evidence> value_evidence(const HostTensor& data, Naming naming, const ValueContext& context);
 
 }  // namespace amp

@@ -18,7 +18,7 @@ std::string lower(std::string s) {
   return s;
 }
 
-// "unsqueeze_14" -> "unsqueeze"
+// Removes a number at the end: "unsqueeze_14" becomes "unsqueeze".
 std::string without_number(const std::string& name) {
   const size_t bar = name.rfind('_');
   return bar != std::string::npos && all_digits(std::string_view(name).substr(bar + 1)) ? name.substr(0, bar) : name;
@@ -298,7 +298,7 @@ Naming naming_of(const std::string& name) {
   if (all_digits(name) || name.find("Constant") != std::string::npos || name.find("const_") != std::string::npos)
     return Naming::made_up;
   if (name.rfind("arith.constant", 0) == 0 || name.rfind("tfl.pseudo", 0) == 0) return Naming::made_up;  // TFLite
-  const std::string stem = without_number(name);  // "NODE_output_0": a node that an optimizer evaluated
+  const std::string stem = without_number(name);  // NODE_output_0: result of a node that an optimizer evaluated
   if (stem.size() > 7 && stem.compare(stem.size() - 7, 7, "_output") == 0) return Naming::made_up;
   if (name.find('.') != std::string::npos && name[0] != '/') return counted(name) ? Naming::made_up : Naming::module;
   if (name.find('/') != std::string::npos) return Naming::none;

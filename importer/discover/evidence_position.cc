@@ -75,7 +75,7 @@ bool per_channel(const Dims& d) { return d.size() == 4 && d[0] == 1 && d[1] > 1 
 
 }  // namespace
 
-// The use must be a Mul after a normalization, or an Add after the normalization or after that Mul.
+// True if the use is a Mul after a normalization, or an Add after the normalization or after that Mul.
 bool after_norm(const Use& u) {
   const SourceNode* p = other_producer(u);
   if (u.at().op == "Mul") return normalized(*u.graph, p);
@@ -183,7 +183,7 @@ std::vector<Evidence> PositionEvidence::weigh(int v, const std::vector<Use>& use
     out.push_back({"zeros with leading dims, added to a product", naming == Naming::folded ? -7.0 : -5.0});
   if (!changes_nothing(main.at().op, v) && all([&](const Use& u) { return standardizes(u, data); })) {
     const bool vector_shift = data.numel() > 1 && one_of(main.at().op, {"Sub", "Div"});
-    // A single factor is learned.
+    // A single factor is assumed to be learned.
     const bool lone = naming == Naming::module && data.numel() == 1 && main.at().op == "Mul";
     const bool norm = all([&](const Use& u) { return input_norm(u, data); });
     out.push_back({norm ? "scales and shifts a graph input" : "standardizes a graph input",

@@ -20,7 +20,7 @@ class PositionEvidence {
   std::vector<Use> uses(int value) const { return uses_through_views(g_, consumers_, live_, value); }
   // Returns the first use in which a node reads the value as a weight, else the first use.
   static const Use& main_use(const std::vector<Use>& uses);
-  static std::string place(const Use& u);  // a text such as "input 1 of MatMul '/layer/MatMul' (through Transpose)"
+  static std::string place(const Use& u);  // such as "input 1 of MatMul '/layer/MatMul' (through Transpose)"
   // Stores two facts about the whole file. `learned`: it holds unstructured weights, so a structured tensor is unusual.
   // `raw_is_usual`: many of its weights are read by raw products (see raw_product()).
   void set_file(bool learned, bool raw_is_usual) { learned_ = learned, raw_is_usual_ = raw_is_usual; }
@@ -49,7 +49,7 @@ class PositionEvidence {
   void weigh_roles(int v, const std::vector<Use>& uses, std::vector<Evidence>& out) const;
   bool unstandardizes(const Use& u, const HostTensor& data) const;
   bool power_iteration(int v) const;
-  double fourier_features(int v) const;  // log-odds; 0 if v is not a projection matrix of Fourier features
+  double fourier_features(int v) const;  // returns log-odds; 0 if v is not a projection of Fourier features
   bool codebook(int v) const;
   bool random_phase(int v) const;
   bool lerp_center(int v) const;
@@ -60,7 +60,7 @@ class PositionEvidence {
   bool scaler(int v, const std::vector<Use>& uses) const;
   bool input_norm(const Use& u, const HostTensor& data) const;
   bool without_bias(const SourceNode& product) const;
-  double outside_of_layers(int v, const Use& u, Naming naming) const;  // log-odds; 0 if the tensor belongs to a layer
+  double outside_of_layers(int v, const Use& u, Naming naming) const;  // returns log-odds; 0 if it belongs to a layer
   bool fixed_product(int v, const std::vector<Use>& uses) const;
   void find_data();
   void find_reached();

@@ -28,7 +28,7 @@ struct TensorRecord {
 struct ExporterRecord {
   bool torch = false;             // written by PyTorch, or named in its style
   bool lists_parameters = false;  // the file's metadata list the parameters
-  std::vector<TensorRecord> of;   // per SourceValue
+  std::vector<TensorRecord> of;   // one per SourceValue
 };
 
 ExporterRecord read_exporter_record(const Built& built, const ModelDoc& doc);

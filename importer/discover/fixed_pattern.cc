@@ -228,8 +228,8 @@ bool round_decimals(const std::vector<double>& values, int digits) {
   });
 }
 
-// Like round_decimals(), but with as many digits as the values need. Also requires that random values would pass with a
-// probability below 1e-9.
+// Returns whether all values are decimals of at most 7 places, with so few places that random values would be such
+// decimals with a probability below 1e-9.
 bool typed_decimals(const std::vector<double>& values) {
   for (int digits = 0; digits <= 7; ++digits) {
     if (!round_decimals(values, digits)) continue;

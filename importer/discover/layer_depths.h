@@ -18,7 +18,7 @@ namespace amp {
 
 struct LayerDepths {
   struct Layer {
-    std::string name;  // "encoder.layer.3"
+    std::string name;  // such as "encoder.layer.3"
     int depth = 0;     // distance from the head
   };
   std::vector<Layer> layers;         // the layers of all stacks, each stack from first to last

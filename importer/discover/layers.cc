@@ -116,7 +116,7 @@ static std::vector<std::string> components_of(const std::string& name) {
 
 // A layer number, as a separate component ("layer.3") or inside one ("layer3", "encoder_layer_3_fc").
 struct Numbered {
-  std::string word;  // "encoder_layer"
+  std::string word;  // such as "encoder_layer"
   int64_t number = -1;
   size_t next = 0;  // index of the next component
 };

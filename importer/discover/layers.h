@@ -16,7 +16,7 @@
 namespace amp {
 
 struct LayerName {
-  std::string stack;  // "bert.encoder.layer"; empty if the parameter is in no layer
+  std::string stack;  // such as "bert.encoder.layer"; empty if the parameter is in no layer
   int64_t number = -1;
   int64_t block = -1;  // number of the block inside its stage; -1 if the name has none
 };

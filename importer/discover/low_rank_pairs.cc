@@ -81,8 +81,9 @@ class Finder {
     return std::all_of(x.begin(), x.end(), [](double e) { return e == 0; });
   }
 
-  // Adds the stored tensors that make up the weight v to `out`, each with the order of its extents. Zeros next to a
-  // scaled part of a Concat are not part of the weight. Returns false if v is computed in another way.
+  // Adds the stored tensors that make up the weight v to `out`, each with a flag that is true if it is stored
+  // transposed. Zeros next to a scaled part of a Concat are not part of the weight. Returns false if v is computed in
+  // another way.
   struct Leaf {
     int value;
     bool transposed;
@@ -110,8 +111,8 @@ class Finder {
     });
   }
 
-  // Adds the stored parts of the product's weight to `out`. With `narrows`, returns false unless each part leads to
-  // fewer or equally many values; otherwise, unless each leads to more or equally many.
+  // Adds the stored parts of the product's weight to `out`. Returns false if a part maps to more values than it reads
+  // (with `narrows`), or to fewer (without).
   bool factors(const SourceNode& n, bool narrows, Branch& b, std::vector<int>& out) const {
     std::vector<Leaf> all;
     const size_t weight = n.op == "Gather" ? 0 : 1;

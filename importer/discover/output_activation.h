@@ -12,7 +12,7 @@ namespace amp {
 // The activation that produces a value: a Softmax or LogSoftmax over the classes (the last axis, or axis 1 of [B, C,
 // ...]), or a Sigmoid. Identity nodes and floating-point Casts after the activation are skipped.
 struct OutputActivation {
-  std::string op;   // "Softmax", "LogSoftmax", "Sigmoid"
+  std::string op;   // "Softmax", "LogSoftmax" or "Sigmoid"
   int logits = -1;  // index of the activation's input value
 };
 std::optional<OutputActivation> output_activation(const SourceGraph& graph, int value);

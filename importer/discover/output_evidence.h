@@ -10,9 +10,9 @@
 namespace amp {
 
 struct OutputEvidence {
-  std::string output;  // its name; empty if nothing contradicts a classifier
-  std::string what;    // "boxes or anchors of a detector"
-  std::string why;     // "a Concat of 3 convolutions' maps"
+  std::string output;  // name of the output; empty if nothing contradicts a classifier
+  std::string what;    // such as "boxes or anchors of a detector"
+  std::string why;     // such as "a Concat of 3 convolutions' maps"
   explicit operator bool() const { return !output.empty(); }
 };
 

@@ -35,7 +35,7 @@ class TensorValues {
   const HostTensor& tensor() const { return t_; }
   int64_t sample_step() const { return std::max<int64_t>(1, size() / kSample); }
   int64_t size() const { return t_.numel(); }
-  const Dims& wide() const { return wide_; }  // without dims of 1
+  const Dims& wide() const { return wide_; }  // dims other than 1
   bool matrix() const { return wide_.size() == 2; }
 
   // Returns all distinct values, sorted; empty if there are more than `most`.

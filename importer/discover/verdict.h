@@ -15,11 +15,11 @@ struct Verdict {
   std::vector<Evidence> evidence;  // empty if the tensor was not considered: it has another type, or no output needs it
 
   double log_odds() const;
-  bool excluded() const;  // the tensor's position excludes a weight, whatever its name and values are
+  bool excluded() const;  // true if the tensor's position excludes a weight
   bool weight() const { return log_odds() > 0; }
-  double confidence() const;  // 0.5 .. 1: the probability of the verdict given its evidence
-  bool unsure() const;        // confidence() is below 90 %
-  std::string text() const;   // "name of a module's parameter (+4), ...", strongest first
+  double confidence() const;  // probability of the verdict given its evidence, 0.5 to 1
+  bool unsure() const;        // true if confidence() is below 90 %
+  std::string text() const;   // lists the evidence, strongest first: "name of a module's parameter (+4), ..."
 };
 
 }  // namespace amp

@@ -210,7 +210,7 @@ std::vector<std::string> gradient_stops(const SourceGraph& g) {
   const std::vector<std::vector<int>> consumers = g.consumers();
   const std::vector<char> live = live_nodes(g);
   std::vector<char> reached(g.values.size(), 0);  // indexed by value: 1 if a gradient reaches it
-  // 1 for a value that is a graph output or is rearranged into one. A gradient starts before a final ArgMax.
+  // Indexed by value: 1 for an output or a value that is rearranged into one. A gradient starts before a final ArgMax.
   std::vector<char> end(g.values.size(), 0);
   for (const int o : g.outputs) reached[static_cast<size_t>(o)] = end[static_cast<size_t>(o)] = 1;
   // Search backward from the outputs along inputs that pass gradients.

@@ -26,8 +26,8 @@ namespace amp {
 
 struct Built {
   SourceGraph graph;
-  std::vector<int> slot_of;         // per value, as in ModelDoc
-  std::vector<char> visible;        // per value, as in ModelDoc
+  std::vector<int> slot_of;         // one per value; see ModelDoc
+  std::vector<char> visible;        // one per value; see ModelDoc
   std::vector<std::string> scopes;  // per node: module path ("encoder.layer.0.attention.self.query"), may be empty
   std::vector<std::string> notes;
   // payload pointers of tensors that the file stores as 4-bit integers (importer/quantized/four_bits.h)

@@ -29,12 +29,12 @@ struct Scope {
   SourceGraph* graph = nullptr;          // receives this scope's nodes
   const AttrTable* arguments = nullptr;  // attributes of the function call
   const Opsets* opsets = nullptr;
-  std::string prefix;                           // functions: prefix of the names created inside
+  std::string prefix;                           // prefix of the names that are created inside a function
   std::string module;                           // module path of the calling node
   std::string standard;                         // the ONNX operator whose decomposition is being inlined, or empty
   std::map<std::string, int> bound;             // output name inside -> value of the caller that it becomes
   std::set<std::string> results;                // outputs of the If whose branch is inlined; not visible in the branch
-  std::unordered_map<std::string, int> values;  // -1: a function input that the call leaves out
+  std::unordered_map<std::string, int> values;  // name -> value; -1: a function input that the call leaves out
 };
 
 class SourceBuilder {
@@ -48,7 +48,7 @@ class SourceBuilder {
   void top_level();
   void add_input(Scope& scope, const onnx::ValueInfoProto& info);
   void add_initializers(Scope& scope, const onnx::GraphProto& graph);
-  // throws E_SSA if a name hides one of an outer scope
+  // Throws E_SSA if a name of the graph hides a name of an outer scope.
   void refuse_shadows(const Scope& scope, const onnx::GraphProto& graph) const;
   void add_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
   void add_node(Scope& scope, const onnx::NodeProto& node);
@@ -66,7 +66,7 @@ class SourceBuilder {
   void finish_inlined(Scope& inner, const std::string& node_name);
 
   int lookup(Scope& scope, const std::string& name);
-  int need(Scope& scope, const std::string& name);  // lookup() that throws E_DANGLING if the name is unknown
+  int need(Scope& scope, const std::string& name);  // like lookup(), but throws E_DANGLING if the name is unknown
   int declare(Scope& scope, const std::string& name);
   int add_constant(Scope& scope, const std::string& name, HostTensor data, const void* place);
   // Adds a floating-point tensor of a branch or loop body to the top-level graph, where it can be trained, and captures

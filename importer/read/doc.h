@@ -24,7 +24,7 @@ struct Slot {
 
 void for_each_slot(onnx::ModelProto& model, const std::function<void(int number, Slot)>& visit);
 
-// Key in the metadata of an initializer that this program added and that never trains: a scale, a norm.
+// Key in the metadata of an initializer that this program added and that is not trained, such as a scale.
 inline constexpr const char* kAddedConstant = "onnx-amp-finetune.constant";
 
 struct ModelDoc {

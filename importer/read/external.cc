@@ -36,7 +36,7 @@ int64_t parse_number(const std::string& key, const std::string& text) {
   return value;
 }
 
-// The components of a location. Fails with E_EXT_PATH.
+// Returns the components of a location. Throws E_EXT_PATH if the location is not allowed.
 std::vector<std::string> path_parts(const std::string& location) {
   const auto refuse = [&](const char* why) {
     fail(Exit::model, "E_EXT_PATH", cat("external data location '", printable(location), "' ", why),

@@ -41,13 +41,13 @@ class ExternalData {
   // Opens the target of root/location, a path with symbolic links, if the target is inside a root; else returns -1.
   int open_link_target(const Root& root, const std::string& location);
 
-  [[noreturn]] void refuse_location(const std::string& location, int why) const;  // E_EXT_MISSING, E_EXT_KIND
+  [[noreturn]] void refuse_location(const std::string& location, int why) const;  // throws E_EXT_MISSING or E_EXT_KIND
 
   std::vector<Root> roots_;
   std::set<std::string> locations_;
-  std::string open_location_;  // only one file is kept open
+  std::string open_location_;  // location of the open file; only one file is kept open
   int fd_ = -1;
-  struct stat file_ = {};  // of the open file
+  struct stat file_ = {};  // state of the open file
   int64_t size_ = 0;
   std::vector<std::string> notes_;
 };

@@ -35,7 +35,7 @@ uint64_t little(std::string_view bytes, size_t at, size_t size) {
   return v;
 }
 
-// The path as a quoted argument of a command.
+// Returns the path as a quoted argument of a command.
 std::string word(const std::string& path) { return cat("'", printable(path), "'"); }
 
 ForeignFile trees(const std::string& library) {
@@ -275,7 +275,7 @@ std::vector<std::string> zip_entries(int fd, int64_t size) {
 
 std::optional<ForeignFile> recognize_file(const std::string& path, int fd, int64_t size) {
   const std::string head = read_at(fd, 0, std::min(size, kHead));
-  constexpr std::string_view kTableEnd("\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8);  // of LevelDB's table format
+  constexpr std::string_view kTableEnd("\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8);  // magic number of LevelDB's tables
   if (size > 8 && read_at(fd, size - 8, 8) == kTableEnd)
     return ForeignFile{"the index of a TensorFlow checkpoint",
                        "`python -m tf2onnx.convert --checkpoint NAME.meta --inputs NAME:0 --outputs NAME:0 --output "

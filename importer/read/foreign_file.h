@@ -10,7 +10,7 @@
 namespace amp {
 
 struct ForeignFile {
-  std::string kind;       // "a safetensors file"
+  std::string kind;       // such as "a safetensors file"
   std::string advice;     // the next step for the user; mentions the file as `path`
   bool is_model = false;  // true for a model of another framework, false for data or text
 };
@@ -20,7 +20,7 @@ struct ForeignFile {
 std::optional<ForeignFile> recognize(const std::string& path, std::string_view head,
                                      const std::vector<std::string>& entries = {});
 
-// As recognize(), for an open file or a path. Also returns nullopt if the file cannot be read.
+// Like recognize(), but for an open file or a path. Also returns nullopt if the file cannot be read.
 std::optional<ForeignFile> recognize_file(const std::string& path, int fd, int64_t size);
 std::optional<ForeignFile> recognize_file(const std::string& path);
 

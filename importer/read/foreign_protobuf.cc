@@ -98,7 +98,7 @@ std::optional<ForeignFile> of_versioned(const std::vector<Field>& fields) {
 std::optional<ForeignFile> of_unversioned(const std::vector<Field>& fields) {
   using namespace std::string_view_literals;
   const std::string_view begin = fields[0].payload;
-  // A block with the index 0 and the parent -1.
+  // A PaddlePaddle program begins with a block with the index 0 and the parent -1.
   if (begin.substr(0, 13) == "\x08\x00\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"sv ||
       begin.find("pd_op.") != std::string_view::npos)
     return ForeignFile{"a PaddlePaddle model", "convert it with paddle2onnx", true};

@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// head: the first bytes of a file; nullopt if it is not a known message, or an ONNX model with a graph.
+// Returns nullopt if the file is no known message, or an ONNX model with a graph. head: its first bytes.
 std::optional<ForeignFile> recognize_protobuf(std::string_view head);
 
 }  // namespace amp

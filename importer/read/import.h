@@ -22,7 +22,7 @@ struct ModelDoc;  // the parsed file (importer/read/doc.h), which export_model()
 // Inputs of a decoder that only inference with a key/value cache needs (importer/surgery/pasts.h).
 struct PastOptions {
   bool empty = true;               // the caches have 0 positions; false: the data feed them
-  bool generates = false;          // generation may feed the caches, and says itself whether it does
+  bool generates = false;          // generation feeds the caches if it can; the notes differ
   int64_t head_size = -1;          // elements of a head, for caches whose last dimension is open; -1: unknown
   std::vector<std::string> names;  // names of the caches in the folder's configuration, with %d for the layer
 };
@@ -42,7 +42,7 @@ struct ImportOptions {
   bool gradient_stops = false;   // add notes that name the nodes where gradients stop
   // number of frozen layers (importer/discover/layers.h); -1: none, 0: only what precedes the first layer
   int64_t freeze_layers = -1;
-  bool find_layers = false;  // importer/discover/layer_depths.h
+  bool find_layers = false;  // sets Imported::layers (importer/discover/layer_depths.h)
   PastOptions past;
 };
 
@@ -51,7 +51,7 @@ struct Imported {
   std::shared_ptr<ModelDoc> doc;
   std::vector<std::string> notes;  // messages for the user, one line each
   std::vector<Verdict> verdicts;   // per value as imported: why it is a weight or not
-  LayerDepths layers;              // empty unless asked for
+  LayerDepths layers;              // empty unless ImportOptions::find_layers
   std::vector<FoundSlot> slots;    // LoRA slots of the file, which the graph does not have
   DecoderCaches caches;            // caches that are constants without positions in the graph
 };
@@ -67,6 +67,6 @@ std::string model_metadata(const ModelDoc& doc, const std::string& key);
 
 bool model_output(const ModelDoc& doc, const std::string& name);  // true if the file has an output of this name
 
-std::string model_sha256(const std::string& path);  // hash of the .onnx file itself, without external data
+std::string model_sha256(const std::string& path);  // hashes the .onnx file, without external data
 
 }  // namespace amp

@@ -10,9 +10,9 @@ namespace amp {
 // Throws E_NAME (empty, control characters, more than 4096 bytes) or E_UTF8, both Exit::model.
 void check_name(const std::string& name, const char* what);
 
-// Returns the module that a node was exported from, or "" if it is unknown. It is
-// "encoder.layer.0.attention.self.query" for the name "/encoder/layer.0/attention/self/query/MatMul". PyTorch's newer
-// exporter writes it into the metadata.
+// Returns the module that a node was exported from, or "" if it is unknown. For example,
+// "/encoder/layer.0/attention/self/query/MatMul" belongs to "encoder.layer.0.attention.self.query". PyTorch's newer
+// exporter writes the module into the node's metadata.
 std::string module_path(const onnx::NodeProto& node);
 
 }  // namespace amp

@@ -18,6 +18,6 @@ std::vector<int> topological_order(const NodeProtos& nodes, bool* was_sorted = n
 // Returns the names that the graph attributes of a node read from the enclosing graphs.
 std::set<std::string> captured_names(const onnx::NodeProto& node);
 
-std::string describe(const onnx::NodeProto& node, int index);  // "node '/a/MatMul' (MatMul, #3)"
+std::string describe(const onnx::NodeProto& node, int index);  // such as "node '/a/MatMul' (MatMul, #3)"
 
 }  // namespace amp

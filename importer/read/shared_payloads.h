@@ -1,5 +1,5 @@
-// Payloads of external data that are in memory. A file that is opened again while its tensors are in use shares them:
-// the base of an adapter is opened again to check the written adapter.
+// Payloads of external data that are in memory. A file that is opened again while its tensors are in use shares them.
+// For example, the base of an adapter is opened again to check the written adapter.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 
 namespace amp {
 
-// Bytes of a file in one of its states.
+// A range of bytes of a file, and the state of the file (size, times) in which they were read.
 struct PayloadPlace {
   // file: the state of the open file before the bytes are read.
   PayloadPlace(const struct stat& file, int64_t offset, int64_t bytes, DType dtype);

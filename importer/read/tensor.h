@@ -12,9 +12,9 @@
 
 namespace amp {
 
-std::optional<DType> dtype_of(int onnx_type);  // nullopt if the type is invalid or not supported
+std::optional<DType> dtype_of(int onnx_type);  // returns nullopt if the type is invalid or not supported
 int onnx_type_of(DType t);
-std::string onnx_type_name(int onnx_type);  // "FLOAT8E4M3FN", or the number
+std::string onnx_type_name(int onnx_type);  // returns the name, as "FLOAT8E4M3FN", or the number as text
 
 // Returns the dims of a tensor. Throws E_DIM_NEG, E_DIM_OVERFLOW, E_RANK (Exit::model).
 Dims checked_dims(const onnx::TensorProto& t, DType dtype);

@@ -10,8 +10,8 @@ namespace amp {
 struct WireFault {
   enum Kind { none, truncated, malformed, too_deep } kind = none;
   size_t offset = 0;   // byte offset of the malformed field
-  std::string path;    // "graph.initializer[3].raw_data"
-  std::string detail;  // "needs 1536 bytes, 20 are left"
+  std::string path;    // such as "graph.initializer[3].raw_data"
+  std::string detail;  // such as "needs 1536 bytes, 20 are left"
 };
 
 WireFault scan_wire(std::string_view bytes);

@@ -204,7 +204,7 @@ class Appender {
     const auto trained = values.find(index);
     add_initializer(trained == values.end() ? v.data : narrow(trained->second, v.data.dtype(), name), name);
     if (v.kind != SourceKind::constant) return;
-    // Recorded, because a later import would have to guess: DoRA's norm of W looks like a bias.
+    // Marks the constant for later imports, which would have to guess: DoRA's norm of W looks like a bias.
     auto& entry = *proto_.mutable_graph()->mutable_initializer()->rbegin()->add_metadata_props();
     entry.set_key(kAddedConstant);
     entry.set_value("true");

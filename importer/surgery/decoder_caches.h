@@ -11,12 +11,12 @@ namespace amp {
 struct DecoderCaches {
   struct Part {
     int past = -1;          // the input: the keys or values of earlier positions
-    int present = -1;       // the value that continues it
+    int present = -1;       // the value that continues the past
     bool whole = false;     // present contains the earlier positions, too; false: only the new ones
     int axis = 2;           // the dimension of positions
     bool at_front = false;  // the used positions of a longer past are the first ones; false: the last ones
   };
-  std::vector<Part> parts;  // empty: the graph has none, or cannot be computed with them
+  std::vector<Part> parts;  // empty: the graph has no caches, or cannot be computed with them
   std::vector<int> lasts;   // integer inputs: the index of the last position of each row (seqlens_k)
   std::vector<int> totals;  // integer inputs: the length of past and new positions
 };

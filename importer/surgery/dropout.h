@@ -3,7 +3,7 @@
 // exported. Its attribute `site` identifies its random stream. The positions are:
 //
 //    attention  probabilities: after a Softmax over a product of two activations (NaN guards and views are skipped),
-//               before the product with V; Attention operators get it as an attribute
+//               before the product with V; Attention operators get the ratio as an attribute
 //    residual   a linear map's output (followed only by views and a layer scale) that is added to its input
 //    embeddings the start of a residual stream: the embeddings' norm, or their sum; before a projection of them
 //    head       the input of an output's classifier in a model of tokens, unless it is a language model's
@@ -36,7 +36,7 @@ struct DropoutSpot {
 // user.
 std::vector<DropoutSpot> insert_dropout(SourceGraph& g, const DropoutOptions& options, std::vector<std::string>& notes);
 
-// "dropout 0.1 on attention: 3 ('/a/Softmax', ...)", one line per kind and ratio.
+// Returns one line per kind and ratio, such as "dropout 0.1 on attention: 3 ('/a/Softmax', ...)".
 std::vector<std::string> describe_dropout(const std::vector<DropoutSpot>& spots);
 
 }  // namespace amp

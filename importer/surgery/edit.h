@@ -25,11 +25,11 @@ class GraphEditor {
   int cast(const std::string& name, int x, DType to);
   // The next functions write axes as an attribute or as an input, depending on the operator's version.
   int unsqueeze(const std::string& name, int x, int64_t axis, DType t = DType::f32);
-  int reduce_sum(const std::string& name, int x, int64_t axis);                       // without keepdims
-  int reduce_mean(const std::string& name, int x, const std::vector<int64_t>& axes);  // without keepdims
+  int reduce_sum(const std::string& name, int x, int64_t axis);                       // sets keepdims to 0
+  int reduce_mean(const std::string& name, int x, const std::vector<int64_t>& axes);  // sets keepdims to 0
 
-  // Lets all readers of `from`, except node `except`, read `to` instead. `to` also replaces `from` among the graph
-  // outputs and takes its name.
+  // Connects all readers of `from`, except node `except`, to `to`. `to` also replaces `from` among the graph outputs
+  // and takes its name.
   void replace(int from, int to, int except);
 
  private:

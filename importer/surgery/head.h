@@ -23,10 +23,10 @@ struct HeadOptions {
   // else mean.
   std::string pooling = "auto";
   std::string model_pooling;  // pooling that files next to the model specify for its embedding; may be empty
-  bool normalize = false;     // with model_pooling: scale embeddings to length 1
+  bool normalize = false;     // scale embeddings to length 1; used with model_pooling
   int64_t num_labels = 0;
-  double dropout = 0.1;  // before the linear map; none before a segmentation head
-  uint64_t seed = 42;    // for the weights: normal, standard deviation 0.02; biases are 0
+  double dropout = 0.1;  // dropout before the linear map; not used before a segmentation head
+  uint64_t seed = 42;    // seed of the weights: normal, standard deviation 0.02; biases are 0
   // Shapes of floating-point values for a batch of 2 samples, by source value; empty where not computed. -1: the dim
   // depends on the number of tokens or on the size of the image.
   std::vector<Dims> probe;
@@ -35,7 +35,7 @@ struct HeadOptions {
 struct HeadChoice {
   bool needed = false;               // false: an output of the model already does the task
   int source_value = -1;             // index of the head's input, or of the model's own logits
-  std::vector<std::string> outputs;  // if not needed: the model's outputs that the loss reads
+  std::vector<std::string> outputs;  // the model's outputs that the loss reads; empty if needed
   std::string pooling;      // "none", a mode of importer/surgery/pooling.h, or global (all positions of a feature map)
   bool normalized = false;  // the head's output is an embedding of length 1
   std::string reason;       // message for the user

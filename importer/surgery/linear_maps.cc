@@ -45,7 +45,7 @@ std::string without_quantizer(std::string name) {
   return name.substr(0, at);
 }
 
-// "/model/layers.0/mlp/down_proj/MatMul_Q4" -> "model.layers.0.mlp.down_proj"
+// Returns "model.layers.0.mlp.down_proj" for a node "/model/layers.0/mlp/down_proj/MatMul_Q4".
 std::string name_of_node(const SourceNode& n) {
   std::string name = without_quantizer(n.name);
   const size_t slash = name.rfind('/');
@@ -194,7 +194,7 @@ class MapFinder {
     if (!uses.empty()) add(v, MapKind::dequantized, without_quantizer(g_.shown(v)), x.data.dims(), false, uses);
   }
 
-  // Adds a node to the map of the same weight, or a new map.
+  // Adds a node to the map of the same weight, or adds a new map if there is none.
   void add_node(int node, LinearMap m) {
     for (LinearMap& have : maps_) {
       if (have.kind != m.kind || have.weight != m.weight || have.in != m.in || have.out != m.out) continue;

@@ -34,7 +34,7 @@ struct LinearMap {
   int weight = -1;          // value of the weight: a parameter, or the constant with the packed or quantized numbers
   std::string name;         // weight's name without the suffix of a quantizer; the node's if the former is a number
   int64_t in = 0, out = 0;  // extents of W
-  bool transposed = false;  // product, dequantized: stored [out, in]
+  bool transposed = false;  // for product and dequantized: W is stored as [out, in]
   DType type = DType::f32;  // type of the map's arithmetic
   // True if the trained weight can replace W in the file: W is a floating-point parameter that nothing else reads.
   bool mergeable = false;

@@ -223,7 +223,7 @@ const char* form_of(MapKind kind) {
   return "";
 }
 
-// "attention (q 2, k 2), mlp (down 2)"
+// Returns the number of adapters per role, such as "attention (q 2, k 2), mlp (down 2)".
 std::string roles_text(const std::vector<LoraAdapter>& adapters) {
   std::map<std::string, int> counts;
   for (const LoraAdapter& a : adapters) ++counts[a.part.empty() ? a.role : a.part];

@@ -16,9 +16,9 @@
 namespace amp {
 
 enum class LoraInit : uint8_t {
-  kaiming,   // A uniform in +-1/sqrt(in), as PyTorch's kaiming_uniform_(a = sqrt(5)); B zero
-  gaussian,  // A normal with deviation 1/r; B zero
-  zero,      // A zero, B as A of kaiming
+  kaiming,   // A is uniform in +-1/sqrt(in), as PyTorch's kaiming_uniform_(a = sqrt(5)); B is zero
+  gaussian,  // A is normal with standard deviation 1/r; B is zero
+  zero,      // A is zero; B is uniform, like A of kaiming
   pissa,     // Meng et al., "PiSSA", 2024: A and B hold the largest singular values of W, and W keeps the rest
 };
 
@@ -31,7 +31,7 @@ struct LoraOptions {
   bool exact_targets = false;  // targets are values of LoraAdapter::name, not roles, globs or parts of names
   std::vector<std::pair<std::string, int64_t>> ranks;  // targets with another r; the first match counts
   std::vector<std::pair<std::string, double>> alphas;  // targets with another alpha; the first match counts
-  double dropout = 0;                                  // on x, in the adapter only
+  double dropout = 0;                                  // dropout of x, in the adapter only
   bool rslora = false, dora = false;
   bool fused = false;   // one adapter for a map with parts (q|k|v), instead of one per part
   double lr_ratio = 1;  // LoRA+ (Hayou et al., 2024): the learning rate of B divided by that of A
@@ -70,7 +70,7 @@ struct LoraAdapter {
 
 struct LoraResult {
   std::vector<LoraAdapter> adapters;
-  std::vector<std::string> lines;    // for the user
+  std::vector<std::string> lines;    // messages for the user
   std::vector<std::string> details;  // one per map: role, shape, form
 };
 

@@ -58,10 +58,10 @@ class MapAdapter {
   std::vector<LoraAdapter> adapters_;
   int a_ = -1, b_ = -1;  // A and scaled B of the block form
   int gain_ = -1;        // DoRA: m / |W + S|, [out]
-  int sum_ = -1;         // map's output plus low-rank product, of the use at hand
+  int sum_ = -1;         // map's output plus low-rank product, for the current use
 };
 
-// A convolution's A is [r, channels, kernel...], as its weight; other A's are [in, r].
+// Returns the dims of A: [r, channels, kernel...] for a convolution, as its weight has; otherwise [in, r].
 Dims shape_of_a(const SourceGraph& g, const LinearMap& map, int64_t rank) {
   if (map.kind != MapKind::convolution) return {map.in, rank};
   Dims d = g.value(map.weight).data.dims();
@@ -77,7 +77,7 @@ Dims shape_of_b(const SourceGraph& g, const LinearMap& map, int64_t rank, int64_
   return d;
 }
 
-// PEFT starts the A of tables at zero and B at random, because rows of A get few gradients.
+// Returns whether A starts at zero. For tables PEFT also does so and draws B, because rows of A get few gradients.
 bool zero_a(const LinearMap& map, LoraInit init) { return init == LoraInit::zero || map.kind == MapKind::table; }
 
 HostTensor MapAdapter::first_a(const AdapterPlan& plan, const Dims& dims) const {
@@ -184,7 +184,7 @@ SourceNode bare_product(const SourceNode& n, int rows) {
   return out;
 }
 
-// Adds m, and computes gain_ = m / |W + S|.
+// Adds DoRA's parameters m, and computes gain_ = m / |W + S|.
 void MapAdapter::magnitudes() {
   const HostTensor w = dense_weight(g_, map_, o_.evaluate);
   if (!w) {

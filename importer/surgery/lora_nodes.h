@@ -16,13 +16,13 @@ struct AdapterPlan {
 };
 
 // Adds the adapters of one linear map to the graph. plans: one per part, or one for the whole map. The caller sorts the
-// nodes afterwards. Throws E_LORA (Exit::usage) for dora on convolutions and tables, on weights that train themselves
+// nodes afterwards. Throws E_LORA (Exit::usage) for dora on convolutions and tables, on weights that are trained, too
 // (`base_trains`), and on weights that the graph computes.
 std::vector<LoraAdapter> adapt_map(SourceGraph& g, const LinearMap& map, const std::vector<AdapterPlan>& plans,
                                    const LoraOptions& options, bool base_trains);
 
-// Returns W [in, out] of a product in fp32: a stored weight, or what the node dequantizes. An empty tensor if the graph
-// computes it from something else. evaluate: folds constants while the weight is bound.
+// Returns W [in, out] of a product in fp32: a stored weight, or the result of dequantization. Returns an empty tensor
+// if the graph computes W in another way. evaluate: folds constants while the weight is bound.
 HostTensor dense_weight(const SourceGraph& g, const LinearMap& map, const Evaluator& evaluate);
 
 }  // namespace amp

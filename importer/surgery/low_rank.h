@@ -16,7 +16,7 @@ struct LowRank {
 LowRank principal(const HostTensor& w, int64_t r, uint64_t seed);
 
 HostTensor transposed_matrix(const HostTensor& t);                         // t: fp32 [rows, columns]
-HostTensor columns_of(const HostTensor& w, int64_t first, int64_t count);  // fp32 [in, count]
+HostTensor columns_of(const HostTensor& w, int64_t first, int64_t count);  // returns fp32 [in, count]
 std::vector<double> column_squares(const HostTensor& w);                   // sums of squares of the columns of fp32 W
 
 // Returns `w` plus factor * a b in its columns from `first`, summed in double, in the dtype of w. a: fp32 [in, r], b:

@@ -126,12 +126,12 @@ class Roles {
 
   const SourceGraph& g_;
   const std::vector<std::vector<int>> consumers_;
-  std::vector<int> map_of_;  // per node
+  std::vector<int> map_of_;  // indexed by node: its map; -1: none
   // Indexed by node: 1 for the Add of an adapter in the file. The map's output continues after it.
   std::vector<char> adds_adapter_;
   // Properties of each value. active: it depends on a map's output or on a floating-point graph input. from_softmax,
-  // to_softmax: it comes from a Softmax, or leads to one, through operators that only move or scale elements. The
-  // others: it comes from attention or from an activation function in the same way.
+  // to_softmax: it comes from a Softmax, or leads to one, through operators that only move or scale elements.
+  // from_attention, from_activation: it comes from attention or from an activation function through such operators.
   std::vector<char> active_, from_softmax_, to_softmax_, from_attention_, from_activation_;
 };
 
@@ -157,7 +157,7 @@ bool Roles::visit(int node, const std::set<int>& reached, Reach& r) const {
     return false;
   }
   if (reads_shape(n.op)) return false;
-  bool other = false;  // another branch takes part
+  bool other = false;  // another branch is an operand, too
   for (size_t i = 0; i < n.inputs.size(); ++i) other |= !in(i) && marked(active_, n, i);
   if ((one_of(n.op, {"Add", "Sub", "Sum"}) && other && !adds_adapter_[static_cast<size_t>(node)]) ||
       n.op.starts_with("Skip")) {

@@ -50,7 +50,7 @@ bool keeps_logits(const std::string& name) {
   return name.starts_with("num_logits_to_keep") || name.starts_with("logits_to_keep");
 }
 
-// Returns the value that an integer or boolean input with this name has in whole sequences.
+// Returns the value that an integer or boolean input with this name has if whole sequences are computed.
 std::optional<double> fixed_number(const std::string& name) {
   if (one_of(plain_name(name), {"past_sequence_length", "past_seq_len", "past_length", "past_key_values_length",
                                 "num_logits_to_keep", "logits_to_keep", "use_cache_branch"}))

@@ -21,7 +21,7 @@ namespace amp {
 // * numbers with a fixed value in whole sequences: the length of the past (0), the number of logits to keep (0: all),
 //   use_cache_branch (false). These are recognized by the name and one integer or boolean element.
 // Removes the caches that the graph returns from graph.outputs. Adds notes that say what was fed.
-// usable: the graph's other inputs have values after a past, too.
+// usable: false if the graph cannot be computed after a past (count_positions() in inference_inputs.h).
 // Returns the names of the outputs that were removed, and the caches; these have no parts if the graph cannot be
 // computed with them.
 std::pair<std::vector<std::string>, DecoderCaches> empty_pasts(Built& built, const PastOptions& options, bool usable);

@@ -41,18 +41,18 @@ class Pooler {
   }
   int first() { return at("head/cls", 0); }
 
-  int mask2() {  // [B, S], of floats
+  int mask2() {  // returns the mask as floats [B, S]
     if (mask_input_ < 0)
       fail(Exit::unsupported, "E_HEAD", "this pooling counts tokens, and the model has no input attention_mask",
            "choose `pooling` mean, max, cls or last");
     if (mask2_ < 0) mask2_ = e_.node("Cast", "head/mask_float", {mask_input_}, {{"to", int64_t{1}}});
     return mask2_;
   }
-  int mask() {  // [B, S, 1]
+  int mask() {  // returns the mask [B, S, 1]
     if (mask_ < 0) mask_ = e_.unsqueeze("head/mask", mask2(), 2);
     return mask_;
   }
-  int numbers() {  // [B, S]: the tokens' numbers 1, 2, ...; 0 for padding
+  int numbers() {  // returns [B, S]: the tokens' numbers 1, 2, ...; 0 for padding
     const int axis = e_.constant("head/axis", HostTensor::scalar<int64_t>(1));
     return e_.node("Mul", "head/numbers", {e_.node("CumSum", "head/places", {mask2(), axis}), mask2()});
   }
@@ -86,7 +86,7 @@ class Pooler {
     return reduce_max("head/max", e_.node("Where", "head/unpadded", {seen, x_, scalar("head/below", kBelowAll)}),
                       false);
   }
-  int last() {  // the token with the largest number
+  int last() {  // selects the token with the largest number
     const int n = numbers();
     const int is_last =
         e_.node("Equal", "head/is_last", {n, reduce_max("head/last_number", n, true)}, {}, DType::boolean);

@@ -91,7 +91,7 @@ void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph)
   const Names outputs = names_of(graph, doc, graph.outputs);
   const Names caches(doc.caches.begin(), doc.caches.end());
   const auto remains = [&](const onnx::ValueInfoProto& o) { return outputs.count(o.name()) != 0; };
-  // The SourceGraph does not contain the caches. They remain as long as all other outputs remain.
+  // The SourceGraph does not contain the caches. The file keeps them as long as all other outputs remain.
   const bool whole = std::all_of(proto.output().begin(), proto.output().end(),
                                  [&](const onnx::ValueInfoProto& o) { return remains(o) || caches.count(o.name()); });
   if (!whole) {

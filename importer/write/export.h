@@ -25,13 +25,13 @@ struct ExportOptions {
   // One of: "file" keeps the file's types; "fp32" removes 16-bit types (importer/write/widen.h); "fp16" computes all
   // nodes in 16 bits (importer/write/half.h); "mixed" computes the nodes whose `compute` is a 16-bit type in 16 bits.
   std::string precision = "file";
-  std::vector<DType> compute;                   // per node of the SourceGraph; for mixed
-  std::vector<char> wide;                       // per node of the SourceGraph; for fp16: the node stays float32
+  std::vector<DType> compute;                   // type of each node of the SourceGraph; used by mixed
+  std::vector<char> wide;                       // indexed by node of the SourceGraph: 1 if it stays float32 with fp16
   std::map<std::string, std::string> metadata;  // metadata_props to set; an empty value removes the entry
   bool keep_refused = false;                    // write a file that the ONNX checker rejects, with a note
   bool inference_form = false;                  // convert nodes in training form (importer/write/inference_form.h)
-  std::optional<RawRows> raw_rows = {};         // preprocessing added before the model's inputs; for fp32
-  std::vector<AdapterSite> slots = {};          // maps that get LoRA slots; for the file's types
+  std::optional<RawRows> raw_rows = {};         // preprocessing added before the model's inputs; requires fp32
+  std::vector<AdapterSite> slots = {};          // maps that get LoRA slots; requires precision "file"
   int64_t inline_limit = INT32_MAX;             // a larger file stores its tensors in "<path>.data"
 };
 

@@ -372,14 +372,14 @@ class HalfConversion {
   std::string half_name_;
   std::map<std::string, int> opsets_;
   std::unordered_map<std::string, int> types_;                    // inferred type of every value
-  std::set<std::string> names_;                                   // used names
+  std::set<std::string> names_;                                   // names that are in use
   std::set<std::string> outputs_;                                 // the model's outputs
   std::set<std::string> inner_outputs_;                           // outputs of branches and loop bodies
   std::unordered_map<std::string, std::vector<Reader>> readers_;  // readers of floating-point values
   std::set<const onnx::NodeProto*> wide_;                         // nodes that cannot be 16-bit
   std::set<std::string> half_;                                    // values stored in 16 bits
   std::map<std::string, std::string> inner_name_;                 // model output -> name of its 16-bit value
-  std::vector<std::map<std::string, std::string>> casts_;         // per open scope: value -> output of its Cast
+  std::vector<std::map<std::string, std::string>> casts_;         // one map per open scope: value -> output of its Cast
   bool nan_guard_ = false;
   std::vector<std::string> unknown_, masked_, clamped_, raised_;
 };

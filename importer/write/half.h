@@ -1,8 +1,8 @@
 // Converts a model to 16-bit arithmetic. Every node that is to compute in 16 bits reads and writes 16 bits; all others
 // stay float32. Cast nodes connect the two, one per value. Inputs and outputs of the model keep their types. A constant
-// that only 16-bit nodes read is stored in 16 bits. A small constant that others read too is stored twice, so that an
-// epsilon does not become 0. Operators, or single inputs such as Resize's scales, stay float32 if their ONNX definition
-// has no 16-bit type at the model's opset. Local functions are inlined first.
+// that only 16-bit nodes read is stored in 16 bits. A small constant that float32 nodes read too is stored twice, so
+// that an epsilon does not become 0. Operators, or single inputs such as Resize's scales, stay float32 if their ONNX
+// definition has no 16-bit type at the model's opset. Local functions are inlined first.
 #pragma once
 
 #include <onnx/onnx_pb.h>

@@ -18,7 +18,7 @@
 namespace amp {
 
 struct HalfType {
-  int onnx = onnx::TensorProto::FLOAT16;  // or BFLOAT16
+  int onnx = onnx::TensorProto::FLOAT16;  // the 16-bit type: FLOAT16 or BFLOAT16
   DType dtype() const { return onnx == onnx::TensorProto::FLOAT16 ? DType::f16 : DType::bf16; }
   float largest() const { return onnx == onnx::TensorProto::FLOAT16 ? 65504.f : 3.3895314e38f; }
   float smallest() const { return onnx == onnx::TensorProto::FLOAT16 ? 0x1p-24f : 0x1p-133f; }

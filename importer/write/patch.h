@@ -32,8 +32,8 @@ void remove_cut(Patched& patched, const ModelDoc& doc, const SourceGraph& graph)
 void append_added(onnx::ModelProto& proto, const ModelDoc& doc, const SourceGraph& graph,
                   const std::map<int, HostTensor>& values);
 
-// Returns every trained tensor under its parameter's index and under those of parameters tied to it, there transposed
-// if tied_transposed is set.
+// Returns every trained tensor under its parameter's index and under the indices of parameters tied to it (transposed
+// if tied_transposed is set).
 std::map<int, HostTensor> spread_ties(const SourceGraph& graph, const std::vector<TrainedTensor>& trained);
 
 // Converts fp32 to `to`. Throws E_EXPORT_RANGE for finite values that become infinite in 16 bits.

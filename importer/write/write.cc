@@ -8,7 +8,7 @@
 namespace amp {
 namespace {
 
-constexpr int64_t kIrVersion = 8;  // of ONNX 1.12, the release of opset 17
+constexpr int64_t kIrVersion = 8;  // IR version of ONNX 1.12, the release of opset 17
 
 void add_input(onnx::GraphProto& g, const SourceValue& v) {
   check(v.rank_known, "a model's input without a rank");
