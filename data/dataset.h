@@ -53,14 +53,14 @@ class Dataset {
   virtual HostTensor labels_of(std::span<const int64_t> samples) const { return batch(samples).labels; }
   // Like batch(), with the random augmentation of the given epoch if the dataset has any.
   virtual Batch training_batch(std::span<const int64_t> samples, int64_t) const { return batch(samples); }
-  // Returns the same samples with the transforms for evaluation; null if the dataset has no others for training.
+  // Returns the same samples with the transforms for evaluation; null if training uses the same transforms.
   virtual std::shared_ptr<const Dataset> for_evaluation() const { return nullptr; }
   virtual int64_t cut_samples() const { return 0; }  // number of samples with a text truncated to max_seq_len
-  virtual const AnswerKey* answers() const { return nullptr; }    // for question answering: the reference answers
+  virtual const AnswerKey* answers() const { return nullptr; }    // the reference answers of questions, or null
   virtual const SampleGroups* groups() const { return nullptr; }  // groups for which metrics are reported separately
   // Returns the value ranges of the floating-point inputs (data/input_range.h).
   virtual InputRanges input_ranges() const { return {}; }
-  virtual std::string where(int64_t sample) const = 0;  // "train.csv:17"
+  virtual std::string where(int64_t sample) const = 0;  // returns a position such as "train.csv:17"
   // Returns the dataset that the indices in Batch::samples refer to. For a subset this is the underlying dataset.
   virtual const Dataset& numbered() const { return *this; }
   // Throws E_DATA_TOKEN_RANGE if a value fed to `input` is not in [0, rows); rows is the number of rows of the

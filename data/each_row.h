@@ -31,7 +31,7 @@ void for_each_row(int64_t rows, F&& f) {
 }
 
 // Calls make(row) on several threads and take(row, result) in row order on the calling thread. Processes kBlock rows at
-// a time, so that the results of all rows are not in memory at once. Reports rows as tokenized, which all callers do.
+// a time, so that the results of all rows are not in memory at once. Reports progress in tokenized rows.
 template <class Make, class Take>
 void for_each_made(int64_t rows, Make&& make, Take&& take) {
   constexpr int64_t kBlock = 8192, kReported = 64;

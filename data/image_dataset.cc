@@ -43,7 +43,7 @@ Mask read_mask(const std::string& path, const MaskValues& values) {
     classes[static_cast<size_t>(v)] = listed                  ? static_cast<int16_t>(at - values.values.begin())
                                       : v == values.ignore    ? kNoClass
                                       : values.values.empty() ? v
-                                                              : int16_t{-1};  // not a class: an error below
+                                                              : int16_t{-1};  // not a class; reported below
   }
   Mask out(image.width, image.height, 1);
   for (size_t i = 0; i < out.data.size(); ++i) {
@@ -77,7 +77,7 @@ struct Files {
   std::vector<std::string> label_inputs;
   std::vector<std::string> paths, masks, places;
   std::unique_ptr<const ImageStore> store;
-  std::vector<int32_t> buckets;  // for each image, index in options.sizes of its size
+  std::vector<int32_t> buckets;  // index of each image's size in options.sizes
   std::vector<int64_t> ids;      // class id of each image
   std::vector<float> numbers;    // labels that are numbers, or sets as 0 and 1
   size_t width = 1;              // how many of `numbers` belong to each sample

@@ -99,7 +99,7 @@ Found images_below(const std::string& folder) {
        cat("what is read: ", image_kinds()));
 }
 
-std::string trimmed(std::string folder) {  // "train/" is "train"
+std::string trimmed(std::string folder) {  // removes the slash of "train/"
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   return folder;
 }

@@ -10,8 +10,8 @@ namespace amp {
 
 struct ImageColumns {
   std::string path = "path", label = "label";
-  // A class without images, or an image without a mask, becomes a note of the table instead of an error: for a report
-  // of all problems.
+  // A class without images, or an image without a mask, becomes a note of the table instead of an error, so that a
+  // report can list all problems.
   bool notes_faults = false;
 };
 

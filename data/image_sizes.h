@@ -12,10 +12,10 @@
 
 namespace amp {
 
-std::optional<ImageSize> parse_image_size(std::string_view text);  // "192x256" is height x width, each 1 to 65536
+std::optional<ImageSize> parse_image_size(std::string_view text);  // reads HEIGHTxWIDTH, as "192x256"; 1 to 65536
 std::string text_of(ImageSize size);
 
-std::vector<ImageSize> largest_first(std::vector<ImageSize> sizes);  // by area; equal areas keep their order
+std::vector<ImageSize> largest_first(std::vector<ImageSize> sizes);  // sorts by area; equal areas keep their order
 
 // Returns the index of the size whose aspect ratio is nearest to the image's on a logarithmic scale. There, twice the
 // image's ratio is as far away as half of it. Of equally near sizes, the first is returned. The result is exact,

@@ -16,7 +16,7 @@ struct InputRange {
 };
 using InputRanges = std::map<std::string, InputRange>;  // key: name of the input
 
-InputRange range_of(const HostTensor& tensor);  // finite values only; 0 to 0 if there are none
+InputRange range_of(const HostTensor& tensor);  // considers finite values only; 0 to 0 if there are none
 
 // Compares the ranges of the inputs that are in both maps; `given` is from `file`. Throws E_DATA_RANGE (exit 5) if one
 // of the two holds floats and the other integers, and their largest magnitudes differ by a factor above 8 (0..1 and

@@ -32,7 +32,7 @@ class LabeledTexts {
   LabeledTexts(const std::vector<LabeledText>& texts) { append_all(texts); }
 
   void append(const LabeledText& text);
-  void append(const Encoding& encoding, int64_t line, int32_t file, int64_t row);  // without labels
+  void append(const Encoding& encoding, int64_t line, int32_t file, int64_t row);  // appends a text without labels
 
   size_t size() const { return lengths_.size(); }
   bool empty() const { return size() == 0; }
@@ -54,7 +54,7 @@ class LabeledTexts {
   int64_t position(size_t text, int64_t i) const {
     return positions_.empty() || i >= lengths_[text] ? i : positions_[starts_[text] + static_cast<size_t>(i)];
   }
-  bool joined() const { return !positions_.empty(); }  // some sequence holds several packed texts
+  bool joined() const { return !positions_.empty(); }  // true if a sequence holds several packed texts
 
  private:
   template <class Texts>

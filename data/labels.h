@@ -28,7 +28,7 @@ std::vector<std::string> distinct_labels(const Table& table, const std::string& 
 std::vector<std::string> find_classes(const Table& table, const std::string& column);
 
 // Throws the error of distinct_labels(), label_numbers() or label_sets() for the label of one row, according to `form`.
-// With classes, also that of class_ids() and multi_hot(). For rows that may be skipped.
+// With classes, also that of class_ids() and multi_hot(). Used for rows that may be skipped.
 class LabelCheck {
  public:
   LabelCheck(const Table& table, const std::string& column, LabelForm form, const ClassNames& classes = {});

@@ -14,7 +14,7 @@ namespace amp {
 struct LoadedWindow {
   std::vector<Batch> batches;                     // one per micro-batch
   int64_t rows = 0, valid_items = 0, tokens = 0;  // sums over the batches
-  std::vector<int64_t> first;                     // Window::first
+  std::vector<int64_t> first;                     // see Window::first (data/sampler.h)
   int64_t all_rows = 0;                           // number of samples of this accumulation step on all ranks
   int64_t per_epoch = 1;                          // accumulation steps in this epoch
   // positions of this and the next accumulation step; a checkpoint after this step stores `next`

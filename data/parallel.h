@@ -37,7 +37,7 @@ void for_each_on(int threads, int64_t n, const F& f) {
     std::vector<std::jthread> team;
     try {
       for (int64_t t = 1; t < std::min<int64_t>(threads, n); ++t) team.emplace_back(work);
-    } catch (const std::system_error&) {  // a limit of threads: those that were started do the work
+    } catch (const std::system_error&) {  // a limit of threads was reached: the started threads do the work
     }
     work();
   }

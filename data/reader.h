@@ -18,7 +18,7 @@ constexpr size_t kMaxField = 16u << 20;
 
 struct TableReader {
   std::string name;                     // value of --data_format
-  std::vector<std::string> extensions;  // ".csv"; also before ".gz"
+  std::vector<std::string> extensions;  // such as ".csv"; ".gz" may follow
   std::string what;                     // description for messages
   void (*read)(std::string_view bytes, const TableOptions& options, TableBuilder& out);
 };
@@ -28,7 +28,7 @@ struct ReaderRegistration {
   ReaderRegistration(TableReader reader);
 };
 
-const std::vector<const TableReader*>& table_readers();  // sorted by name
+const std::vector<const TableReader*>& table_readers();  // all readers, sorted by name
 const TableReader& reader_named(const std::string& name);
 // Throws E_DATA_COLUMNAR (exit 5) for Parquet, Arrow, Feather and ORC, which it recognizes by extension or first bytes.
 void refuse_columnar(const std::string& path, std::string_view bytes = {});

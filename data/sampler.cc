@@ -19,7 +19,7 @@ namespace {
 // The Philox streams of the different draws.
 enum Stream : uint64_t { kSamples = 0x73616d70, kBatches = 0x62617463, kDraws = 0x64726177 };
 
-// Fisher-Yates shuffle; draw i is Philox(seed; stream, epoch, i).
+// Shuffles by Fisher-Yates; draw i is Philox(seed; stream, epoch, i).
 void shuffle(std::span<int64_t> items, uint64_t seed, Stream stream, int64_t epoch) {
   for (size_t i = items.size(); i > 1; --i) {
     const PhiloxBlock r = philox(seed, stream << 32 | static_cast<uint32_t>(epoch), i);
@@ -178,7 +178,7 @@ void Sampler::sort_chunks(std::vector<int64_t>& order, int64_t chunk) const {
 
 void Sampler::group(Epoch& e) const {
   int64_t rows = options_.batch_size;
-  if (options_.in_tokens) {  // the number of samples of mean length that fit in a batch
+  if (options_.in_tokens) {  // rows: number of samples of mean length that fit in a batch
     const int64_t tokens = std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
     rows = std::max<int64_t>(1, options_.batch_size / std::max<int64_t>(1, tokens / samples_));
   }

@@ -19,8 +19,8 @@ enum class Order : uint8_t {
 
 struct SamplerOptions {
   Order order = Order::shuffled;
-  int64_t batch_size = 32;   // samples, or tokens
-  int64_t accumulation = 1;  // micro-batches per step
+  int64_t batch_size = 32;   // number of samples, or of tokens (in_tokens)
+  int64_t accumulation = 1;  // number of micro-batches per step
   int64_t chunk_batches = 50;
   uint64_t seed = 42;
   // true: batch_size counts tokens, as Paddle's in_tokens does. A micro-batch takes samples while their number times
@@ -31,8 +31,8 @@ struct SamplerOptions {
   // with probabilities proportional to the weights (PyTorch's WeightedRandomSampler). Null: an epoch has every sample
   // once.
   std::shared_ptr<const std::vector<double>> weights = {};
-  // For data-parallel training: a micro-batch has batch_size samples (or tokens) per rank. All ranks compute the same
-  // micro-batch, and each takes its own part.
+  // For data-parallel training: a micro-batch has batch_size samples (or tokens) per rank. The Sampler of every rank
+  // computes the same micro-batch, and takes the part of its rank.
   int64_t ranks = 1, rank = 0;
   // true: every rank gets samples of every micro-batch. The short last micro-batch of an epoch is divided evenly, and
   // left out if it has fewer samples than there are ranks. Cannot be combined with in_tokens.
@@ -80,7 +80,7 @@ class Sampler {
 
   Window next();  // returns the next window; there is always one
   const SamplerState& state() const { return state_; }
-  void seek(const SamplerState& state);  // a window after the epoch's end means the start of the next epoch
+  void seek(const SamplerState& state);  // sets the position; one after the epoch's end means the next epoch
 
   // Returns the samples of an epoch in order; with buckets, only those that are in batches.
   std::vector<int64_t> epoch_order(int64_t epoch) const;

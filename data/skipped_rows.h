@@ -11,7 +11,7 @@ namespace amp {
 
 struct SkippedRow {
   std::string file;
-  int64_t line = 0;    // from 1; 0: the row stands for a whole file
+  int64_t line = 0;    // line number from 1; 0: the row stands for a whole file
   std::string reason;  // text of the error
 };
 

@@ -237,8 +237,8 @@ std::string Table::where(int64_t row) const {
   return line(row) == 0 ? name : cat(name, ":", line(row));
 }
 
-// The position of a cell in the file is stored in bytes, and counted in characters only here. Texts that are not in the
-// file store it in characters.
+// Returns the position of a cell. For a text in the file, the position is stored in bytes and converted to characters
+// here. For other texts it is stored in characters.
 std::string Table::where(int64_t row, size_t column) const {
   const Cell& c = cell(row, column);
   return c.place == 0 ? where(row) : cat(where(row), ":", character_of(row, c));

@@ -76,7 +76,7 @@ class Table {
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
   int64_t line(int64_t row) const { return lines_[static_cast<size_t>(row)]; }
   int32_t file(int64_t row) const { return files_[static_cast<size_t>(row)]; }  // index in names()
-  std::string where(int64_t row) const;  // "train.csv:17"; only the file's name if the row stands for a whole file
+  std::string where(int64_t row) const;  // returns "train.csv:17"; only the file's name if the row is a whole file
   // Returns "train.csv:17:4", line and character of the cell, from 1; the row's position if the cell's is unknown.
   std::string where(int64_t row, size_t column) const;
 
@@ -92,7 +92,7 @@ class Table {
   };
   const Cell& cell(int64_t row, size_t column) const;
   std::string_view bytes(int64_t row, const Cell& cell) const;
-  uint32_t character_of(int64_t row, const Cell& cell) const;  // from 1; 0: unknown
+  uint32_t character_of(int64_t row, const Cell& cell) const;  // position in the line in characters, from 1; 0: unknown
   void append(const Table& other);
   void require_utf8_rows();  // throws or skips rows that are not valid UTF-8 or contain NUL
   std::vector<std::string> names_;

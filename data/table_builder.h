@@ -42,7 +42,7 @@ class TableBuilder {
       return false;
     }
   }
-  // at: offset of the row in the source, for the report only.
+  // Begins a row. at: offset of the row in the source, for the report only.
   void begin_row(int64_t line, size_t at = 0);
   // Begins a row that is a file by itself, such as an image.
   void begin_file(std::string name) {

@@ -25,8 +25,8 @@ struct TensorOptions {
 void check_input_tensor(const std::string& file_name, const std::vector<InputSpec>& inputs, const std::string& name,
                         DType dtype, const Dims& dims);
 
-// A file that is a whole batch is a dataset of size 1. Tensors that no input reads are ignored. Throws E_DATA_COLUMN
-// for a missing input, and E_DATA_SHAPE for another shape or kind of number.
+// Makes the dataset. A file that is a whole batch is a dataset of size 1. Tensors that no input reads are ignored.
+// Throws E_DATA_COLUMN for a missing input, and E_DATA_SHAPE for another shape or kind of number.
 std::unique_ptr<Dataset> make_tensor_dataset(std::vector<NamedTensor> tensors, const std::string& file_name,
                                              std::vector<InputSpec> inputs, const TensorOptions& options);
 

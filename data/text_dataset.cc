@@ -205,8 +205,8 @@ class TextDataset final : public Dataset {
   std::vector<std::string> names_;  // names of the files
   int32_t pad_;
   int64_t sides_ = 1;                   // number of sequences per sample
-  std::vector<int32_t> longest_sides_;  // for each sample, the length of its longest sequence, if samples have several
-  std::vector<int64_t> sample_rows_;    // for each sample its row of the table, if samples have several labeled texts
+  std::vector<int32_t> longest_sides_;  // length of each sample's longest sequence; empty if samples have one sequence
+  std::vector<int64_t> sample_rows_;    // table row of each sample; used if samples have several labeled texts
   std::vector<int64_t> classes_;
   std::vector<float> numbers_;
   size_t width_ = 1;      // how many of numbers_ belong to each sample

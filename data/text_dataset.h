@@ -21,14 +21,14 @@ enum class TextRole : uint8_t { ids, mask, types, positions, label };
 std::optional<TextRole> text_role(const std::string& input_name);
 
 struct TextOptions {
-  std::vector<std::string> text_columns = {};  // one, or two for pairs
+  std::vector<std::string> text_columns = {};  // one column, or two for pairs
   // true: each column is a separate sequence, and a sample has one row per column, in order. false: two columns form
   // one sequence, [CLS] a [SEP] b [SEP].
   bool sides = false;
   std::string label_column = {};  // empty: no labels
   LabelForm labels = LabelForm::classes;
   char label_separator = 0;       // separator of the label names in a cell of LabelForm::sets; 0: detected
-  ClassNames classes = {};        // for labels that are classes or sets
+  ClassNames classes = {};        // class names, for labels that are classes or sets
   std::string input_prefix = {};  // prefix of input names, removed before text_role()
   bool sees_ahead = false;        // for LabelForm::ids: the model is a masked language model, not a causal one
   int64_t max_seq_len = 128;

@@ -22,6 +22,6 @@ FileBytes unpack(const FileBytes& packed, const std::string& name);
 // Returns the first `size` bytes, or fewer if the file is shorter, without unpacking the rest.
 std::string read_head(const std::string& path, int64_t size);
 
-std::string without_gz(const std::string& path);  // "train.csv.gz" -> "train.csv"
+std::string without_gz(const std::string& path);  // returns "train.csv" for "train.csv.gz"
 
 }  // namespace amp

@@ -47,16 +47,16 @@ class Tokenizer {
   // Tokenizes a text without adding special tokens. Special tokens that are written in the text become their ids.
   // Throws E_DATA_UTF8 if the text is not UTF-8.
   virtual std::vector<Piece> pieces(std::string_view text) const = 0;
-  virtual std::vector<int32_t> tokenize(std::string_view text) const;       // ids only
-  virtual std::vector<int32_t> tokenize_word(std::string_view word) const;  // for texts given as words
+  virtual std::vector<int32_t> tokenize(std::string_view text) const;       // returns only ids
+  virtual std::vector<int32_t> tokenize_word(std::string_view word) const;  // a word of a text given as words
   virtual std::string decode(std::span<const int32_t> ids, bool keep_special = false) const = 0;
 
-  virtual int64_t size() const = 0;                        // all ids are below this
-  virtual std::string_view token(int32_t id) const = 0;    // empty: unknown id
-  virtual int32_t find(std::string_view token) const = 0;  // -1: unknown token
+  virtual int64_t size() const = 0;                        // a limit: all ids are below this
+  virtual std::string_view token(int32_t id) const = 0;    // returns an empty text for an unknown id
+  virtual int32_t find(std::string_view token) const = 0;  // returns -1 for an unknown token
 
   const SpecialIds& special() const { return special_; }
-  int32_t pad() const;  // id of padding: pad, else eos, else 0 (it is masked)
+  int32_t pad() const;  // id used as padding: that of pad, else of eos, else 0 (padding is masked)
   const TokenTemplate& single() const { return single_; }
   const TokenTemplate& pair() const { return pair_; }
 
@@ -88,14 +88,14 @@ struct TokenizerOptions {
 // Opens a file, or the first tokenizer in a folder (tokenizer.json, vocab.json and merges.txt, spiece.model, vocab.txt,
 // in this order). Throws E_TOKENIZER (exit 5) for files that are not supported, and E_VOCAB for a bad vocabulary.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path, const TokenizerOptions& options = {});
-std::string find_tokenizer(const std::string& folder);  // the file that open_tokenizer would read; empty: none
+std::string find_tokenizer(const std::string& folder);  // file that open_tokenizer would read; empty: none
 std::vector<std::string> tokenizer_files();             // all file names that tokenizers use
 
 // A file format, registered by the .cc file that reads it: `const TokenizerRegistration registered{{...}};`.
 struct TokenizerFormat {
   int order;                                    // formats with lower numbers are tried first
   std::vector<std::string> names;               // file names in a folder
-  bool (*reads)(const std::string& file_name);  // whether the format reads a file of this name
+  bool (*reads)(const std::string& file_name);  // returns whether the format reads a file of this name
   std::unique_ptr<Tokenizer> (*open)(const std::string& path, const TokenizerOptions& options);
   std::vector<std::string> beside = {};  // other files of the folder that `open` reads
 };

@@ -20,7 +20,7 @@ bool last_of_month(const Date& d) {
          chr::year_month_day_last(chr::year(d.year), chr::month_day_last(chr::month(d.month))).day();
 }
 
-// Returns 0 for Monday, as pandas does.
+// Returns the day of the week as pandas does: 0 for Monday, 6 for Sunday.
 int64_t weekday(const Date& d) { return chr::weekday(days(d)).iso_encoding() - 1; }
 
 int64_t day_of_year(const Date& d) {

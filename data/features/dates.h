@@ -13,7 +13,7 @@ namespace amp {
 struct Date {
   int year = 0;
   unsigned month = 1, day = 1;
-  int64_t seconds = 0;  // since 1970-01-01, UTC
+  int64_t seconds = 0;  // seconds since 1970-01-01, UTC
 };
 
 // Parses 2015-07-31, 2015/07/31 or 20150731, optionally followed by a blank or T and 12:30 or 12:30:59. Fractions and Z
@@ -21,7 +21,7 @@ struct Date {
 std::optional<Date> parse_date(std::string_view text);
 
 struct DatePart {
-  const char* name;  // "Year", "Month", "Week" ...
+  const char* name;  // such as "Year", "Month", "Week"
   bool continuous;   // true: the part is used as a number; false: as a category
   int64_t (*of)(const Date& date);
 };

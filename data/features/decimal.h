@@ -9,7 +9,7 @@
 namespace amp {
 
 enum class DecimalMark { automatic, point, comma };
-DecimalMark decimal_mark(const std::string& name);  // name: auto, point or comma
+DecimalMark decimal_mark(const std::string& name);  // reads a name: auto, point or comma
 
 // Rewrites numbers with a decimal comma or thousands separators as 1234.5, and adds a note to the table. Only columns
 // in which every text is such a number are changed. automatic: does so only if some column proves that the table has

@@ -34,7 +34,7 @@ std::vector<FeatureInput> assign_features(Features& features, const std::vector<
                                           bool choose_indicators);
 
 std::string name_of(const Features& features, const FeatureRef& ref);  // name of the column; COLUMN_na for an indicator
-std::string describe(const Features& features, const FeatureInput& input);  // "input 'x' takes 2: a, b"
+std::string describe(const Features& features, const FeatureInput& input);  // such as "input 'x' takes 2: a, b"
 
 struct FeatureLabels {
   std::vector<float> numbers;
@@ -42,8 +42,8 @@ struct FeatureLabels {
   std::vector<std::string> names = {};  // names of the classes
 };
 
-// Makes a dataset of features and labels. values: the feature values computed from `table`. labels: only numbers or
-// only classes is set, or neither.
+// Makes a dataset of features and labels. values: the feature values computed from `table`. labels: at most one of
+// numbers and classes is set.
 std::unique_ptr<Dataset> make_feature_dataset(const FeatureTable& table, const Features& features,
                                               const FeatureValues& values, const std::vector<FeatureInput>& inputs,
                                               FeatureLabels labels);

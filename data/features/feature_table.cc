@@ -13,12 +13,12 @@
 
 namespace amp {
 
-bool is_missing(std::string_view text) {  // the values of pandas.read_csv's na_values
+bool is_missing(std::string_view text) {  // compares with the default na_values of pandas.read_csv
   static constexpr std::array<std::string_view, 17> words{"#N/A", "#N/A N/A", "#NA",     "-1.#IND", "-1.#QNAN", "-NaN",
                                                           "-nan", "1.#IND",   "1.#QNAN", "<NA>",    "N/A",      "NA",
                                                           "NULL", "NaN",      "None",    "n/a",     "nan"};
   if (text.empty()) return true;
-  // Decides for nearly all cells that they are not missing.
+  // A fast test: the text of nearly every cell begins with another character and is not missing.
   if (std::string_view("#-1<Nn").find(text[0]) == std::string_view::npos) return false;
   return text == "null" || std::find(words.begin(), words.end(), text) != words.end();
 }

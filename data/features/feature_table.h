@@ -51,7 +51,7 @@ class FeatureTable {
   int64_t rows() const { return table().rows(); }
   const std::vector<std::string>& columns() const { return names_; }
   bool has(const std::string& column) const { return places_.count(column) != 0; }
-  const DatePart* part(const std::string& column) const;  // null if the column is not part of a date
+  const DatePart* part(const std::string& column) const;  // returns null if the column is not part of a date
   void require(const std::string& column) const;          // throws E_DATA_COLUMN with the nearest name
   FeatureColumn column(const std::string& name) const;
   // Returns "train.csv:17:4"; for a joined cell "store.csv:5:3, joined to train.csv:17".

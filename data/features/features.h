@@ -85,8 +85,8 @@ struct FeatureValues {
   // categories that the training data do not have, with an example and the number of rows
   std::vector<Unknown> unknown;
 };
-// Computes the features of all rows. Throws E_DATA_NUMBER with the position if a text in a column of numbers is not
-// one.
+// Computes the features of all rows. Throws E_DATA_NUMBER with the position if a text in a column of numbers is not a
+// number.
 FeatureValues feature_values(const FeatureTable& table, const Features& features);
 
 // Returns the transformed numbers of the target. Throws E_DATA_LABEL with the position if one is missing, not a number,
@@ -101,7 +101,7 @@ double target_number(const FeatureTable& table, const std::string& target, std::
 // Parses a cell. Returns 1 for true, 0 for false, and NaN for a missing value. Throws E_DATA_NUMBER for a text that is
 // not a finite number.
 double cell_number(const FeatureTable& table, const std::string& column, std::string_view text, int64_t row);
-std::optional<double> read_number(std::string_view text);  // like cell_number; nullopt if it is not a number
+std::optional<double> read_number(std::string_view text);  // like cell_number; nullopt if the text is not a number
 // Sorts numerically if all values are numbers, else by bytes.
 void sort_values(std::vector<std::string>& values);
 

@@ -18,7 +18,7 @@ struct Look {
   int64_t distinct() const { return static_cast<int64_t>(values.size()); }
 };
 
-// most: number of rows that may be skipped.
+// Examines the texts of a column. most: number of rows that may be skipped.
 Look look_at(const FeatureColumn& column, int64_t most) {
   Look out;
   int64_t no_numbers = 0, no_dates = 0;  // numbers of distinct texts that are not numbers (not dates)

@@ -18,7 +18,7 @@ constexpr int64_t kMostClasses = 20;  // most distinct whole numbers of a catego
 
 struct Guess {
   std::vector<std::string> categorical, continuous, dates;
-  std::vector<std::pair<std::string, std::string>> left_out;  // column, reason
+  std::vector<std::pair<std::string, std::string>> left_out;  // pairs of a column and the reason
 };
 // dates: the known columns of dates. If it is empty, such columns are detected and their parts are added to the table.
 Guess guess_features(FeatureTable& table, const std::string& target, std::vector<std::string> dates,

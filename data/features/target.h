@@ -12,7 +12,7 @@ enum class TargetForm : uint8_t { plain, log, log1p, standard };
 
 struct TargetTransform {
   TargetForm form = TargetForm::plain;
-  double mean = 0, scale = 1;  // for `standard`
+  double mean = 0, scale = 1;  // used by `standard`
 
   double forward(double y) const {
     switch (form) {
@@ -40,7 +40,7 @@ struct TargetTransform {
     }
     return x;
   }
-  bool takes(double y) const {  // whether y is in the transform's domain
+  bool takes(double y) const {  // returns whether y is in the transform's domain
     return form == TargetForm::log ? y > 0 : form == TargetForm::log1p ? y > -1 : true;
   }
 };

@@ -36,7 +36,7 @@ struct EncodedImage {
 };
 
 struct ImageDecoder {
-  std::string name;                     // "PNG"
+  std::string name;                     // such as "PNG"
   std::vector<std::string> extensions;  // endings of file names that folders are searched for: ".png"
   bool (*knows)(std::string_view bytes);
   Image (*decode)(const EncodedImage& file);  // applies the orientation of the file; drops alpha
@@ -53,16 +53,16 @@ struct DecoderRegistration {
   DecoderRegistration(ImageDecoder decoder);
 };
 
-const std::vector<const ImageDecoder*>& image_decoders();  // sorted by name
+const std::vector<const ImageDecoder*>& image_decoders();  // all decoders, sorted by name
 bool has_image_extension(const std::string& path);         // ignores case
-std::string image_kinds();                                 // "JPEG, PNG, ...", for messages
+std::string image_kinds();                                 // a text for messages: "JPEG, PNG, ..."
 
-std::string encode_png(const Image& image);  // 8 bits per channel
+std::string encode_png(const Image& image);  // writes 8 bits per channel
 
 // These functions throw E_IMAGE_KIND if no decoder recognizes the bytes.
 Image decode_image(const EncodedImage& file);
 int64_t image_frames(const EncodedImage& file);                 // number of pages or of animation frames
-int image_orientation(const EncodedImage& file);                // 1 to 8; 1: as stored
-std::optional<ImageSize> image_size(const EncodedImage& file);  // nullopt as in ImageDecoder
+int image_orientation(const EncodedImage& file);                // EXIF orientation, 1 to 8; 1: as stored
+std::optional<ImageSize> image_size(const EncodedImage& file);  // nullopt: see ImageDecoder::size
 
 }  // namespace amp

@@ -30,7 +30,7 @@ int exif_orientation(std::string_view block) {
   for (uint32_t e = 0; e < entries; ++e) {
     const size_t at = directory + 2 + size_t{12} * e;
     if (at >= block.size()) break;
-    if (t.number(at, 2) != 0x0112 || t.number(at + 2, 2) != 3) continue;  // type SHORT
+    if (t.number(at, 2) != 0x0112 || t.number(at + 2, 2) != 3) continue;  // the tag of the orientation, of type SHORT
     const uint32_t value = t.number(at + 8, 2);
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }

@@ -11,7 +11,7 @@ namespace amp {
 // to 8; 1 (upright) if the metadata is not valid.
 int exif_orientation(std::string_view block);
 
-Image upright(Image image, int orientation);  // as Pillow's ImageOps.exif_transpose
+Image upright(Image image, int orientation);  // rotates and mirrors the image like Pillow's ImageOps.exif_transpose
 ImageSize upright(ImageSize size, int orientation);
 
 }  // namespace amp

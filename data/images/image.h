@@ -35,6 +35,6 @@ using Mask = Pixels<int16_t>;   // the class of each pixel, or kNoClass
 constexpr int16_t kNoClass = -100;  // equals kIgnoreIndex
 
 Image to_rgb(Image image);   // copies gray to all channels
-Image to_grey(Image image);  // ITU-R 601-2 luma in 16-bit fixed point, as Pillow's convert("L")
+Image to_grey(Image image);  // computes ITU-R 601-2 luma in 16-bit fixed point, as Pillow's convert("L")
 
 }  // namespace amp

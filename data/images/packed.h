@@ -35,10 +35,10 @@ struct PackedLabels {
 };
 
 struct PackedKind {
-  std::string name;                       // "IDX"
+  std::string name;                       // such as "IDX"
   bool (*called)(std::string_view file);  // matches a file name without folder and .gz
   PackedImages (*images)(FileBytes bytes, const std::string& name);
-  int64_t (*count)(const std::string& path);  // does not read the pixels if possible
+  int64_t (*count)(const std::string& path);  // number of images; avoids reading the pixels
   // Reads the labels of a file of images. file: the file of labels; empty: the kind's default. column: selects one kind
   // of label if images have several (CIFAR-100: "coarse", else fine).
   PackedLabels (*labels)(const std::string& path, const std::string& file, const std::string& column);
@@ -49,8 +49,8 @@ struct PackedRegistration {
   PackedRegistration(PackedKind kind);
 };
 
-const std::vector<const PackedKind*>& packed_kinds();       // sorted by name
-const PackedKind* packed_kind_of(const std::string& path);  // by file name; null: not a packed file
+const std::vector<const PackedKind*>& packed_kinds();       // all kinds, sorted by name
+const PackedKind* packed_kind_of(const std::string& path);  // finds it by name; null: not a packed file
 // The two parts of a path FILE#17: the file and the image's index.
 struct PackedPlace {
   std::string file;

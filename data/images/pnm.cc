@@ -30,7 +30,7 @@ class PnmScanner {
     at_ = static_cast<size_t>(end - text().data());
     return v;
   }
-  // The text after one separating space.
+  // Returns the text after one separating space.
   std::string_view rest() const { return text().substr(std::min(at_ + 1, text().size())); }
   void skip(size_t n) { at_ += n; }
 

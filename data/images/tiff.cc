@@ -26,7 +26,7 @@ struct TiffReader {
   [[noreturn]] void damaged() const {
     file.refuse(cat("a damaged TIFF: ", why[0] ? why : "it cannot be opened"), "remove the file or fetch it again");
   }
-  // Value of a tag of 16 or 32 bits; `otherwise` if the tag is absent.
+  // Returns the value of a tag of 16 or 32 bits; `otherwise` if the tag is absent.
   uint32_t tag(uint32_t which, uint32_t otherwise) const;
   int turned() const { return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1; }
   void read_header();

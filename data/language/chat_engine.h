@@ -23,13 +23,13 @@ class ChatEngine {
  public:
   ChatEngine(const std::string& source, std::string name, std::map<std::string, std::string> specials);
   ~ChatEngine();
-  // tools: null if there are none. Throws E_CHAT_TEMPLATE with the template's own message, for example if roles do not
-  // alternate.
+  // Returns the rendered messages. tools: null if there are none. Throws E_CHAT_TEMPLATE with the template's own
+  // message, for example if roles do not alternate.
   RenderedChat render(const nlohmann::ordered_json& messages, bool add_generation_prompt,
                       const nlohmann::ordered_json& tools) const;
-  bool marks_answers() const { return marks_answers_; }  // the template has {% generation %}
+  bool marks_answers() const { return marks_answers_; }  // true if the template has {% generation %}
   const std::string& name() const { return name_; }
-  std::string special(const std::string& token) const;  // value of "eos_token"; empty: none
+  std::string special(const std::string& token) const;  // value of a token such as "eos_token"; empty: none
 
  private:
   struct Program;

@@ -78,7 +78,7 @@ std::string reason_of(const LimitedProcess::Reply& reply) {
 
 // A template that has exceeded its limits is not rendered again, because each further row would take as long.
 struct ChatTemplate::Processes {
-  LimitedProcess::Function server;  // a TemplateServer
+  LimitedProcess::Function server;  // calls a TemplateServer
   std::string name;
   std::mutex mutex;
   std::vector<std::unique_ptr<LimitedProcess>> idle;

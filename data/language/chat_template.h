@@ -19,14 +19,14 @@ class ChatTemplate {
   ChatTemplate(std::string source, std::string name, std::map<std::string, std::string> specials);
   ~ChatTemplate();
 
-  // tools: null if there are none. Throws E_CHAT_TEMPLATE with the template's own message, for example if roles do not
-  // alternate. Safe to call from several threads.
+  // Returns the rendered messages. tools: null if there are none. Throws E_CHAT_TEMPLATE with the template's own
+  // message, for example if roles do not alternate. Safe to call from several threads.
   RenderedChat render(const nlohmann::ordered_json& messages, bool add_generation_prompt,
                       const nlohmann::ordered_json& tools = nullptr) const;
-  // render_conversation() in a helper process.
+  // Runs render_conversation() (data/language/conversation.h) in a helper process.
   RenderedChat conversation(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools, LossOn on,
                             size_t prompt) const;
-  bool marks_answers() const { return marks_answers_; }  // the template has {% generation %}
+  bool marks_answers() const { return marks_answers_; }  // true if the template has {% generation %}
   const std::string& name() const { return name_; }
 
  private:

@@ -97,7 +97,7 @@ RenderedChat render_conversation(const ChatEngine& chat, const ordered_json& mes
     full.answers = {{0, full.text.size()}};
     return full;
   }
-  if (prompt > 0) {  // everything after the prompt
+  if (prompt > 0) {  // the loss is computed for everything after the prompt
     const std::string text = chat.render(first_of(messages, prompt), !is_answer(messages[prompt - 1]), tools).text;
     full.answers = {{common_prefix(text, full.text), full.text.size()}};
     return full;

@@ -1,6 +1,6 @@
-// Reads marked answers, and makes batches of them. It is known only at that time which answers share a batch. So each
-// batch is assembled from the texts: answers of other rows are appended to prompts as token ids, as TRL's KTOTrainer
-// does.
+// Reads marked answers, and makes batches of them. Which answers share a batch is known only when the batch is
+// requested. So each batch is assembled from the texts: answers of other rows are appended to prompts as token ids, as
+// TRL's KTOTrainer does.
 #include "data/language/marked_answers.h"
 
 #include <algorithm>

@@ -11,8 +11,8 @@
 namespace amp {
 
 struct MarkedAnswers {
-  LabeledTexts texts;           // answers after their prompts; labels are of the answers
-  std::vector<char> desirable;  // by text
+  LabeledTexts texts;           // prompts with answers; only the tokens of answers have labels
+  std::vector<char> desirable;  // indexed by text
   int64_t cut = 0;              // number of truncated texts
   int64_t unanswered = 0;       // number of answers left out because none of their labels remains
 };
@@ -21,9 +21,9 @@ struct MarkedAnswers {
 // columns, or "chosen" and "rejected".
 bool are_pairs(const std::vector<std::string>& columns);
 
-// Returns the options by which LanguageReader reads the answers of a row: one, or for pairs those of the preferred and
-// of the rejected answer. options.columns: prompt and completion, both texts or both JSON arrays of messages, or those
-// of pairs. Throws E_TEXT_COLUMNS for other columns, E_PACKING if options.packing is not none (both Exit::usage).
+// Returns the options with which LanguageReader reads the answers of a row: one element, or two for pairs (preferred,
+// rejected). options.columns: prompt and completion, both texts or both JSON arrays of messages, or those of pairs.
+// Throws E_TEXT_COLUMNS for other columns, E_PACKING if options.packing is not none (both Exit::usage).
 std::vector<LanguageOptions> marked_options(const Table& table, const LanguageOptions& options);
 
 // Returns the mark of a row: true, false, 1 or 0, also with capital letters. Throws E_DATA_LABEL (Exit::data) for other

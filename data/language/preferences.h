@@ -9,14 +9,14 @@
 namespace amp {
 
 struct AnswerPairs {
-  LabeledTexts texts;      // preferred and rejected answers in turn, each after its prompt; labels are of the answers
+  LabeledTexts texts;      // prompt and preferred answer, prompt and rejected answer, ...; only answers have labels
   int64_t cut = 0;         // number of truncated texts
   int64_t unanswered = 0;  // number of rows left out because no label remains of one of their answers
 };
 
-// Returns the options by which LanguageReader reads preferred and rejected answers. options.columns: prompt, preferred
-// answer, rejected answer: all texts, or all JSON arrays of messages. Or preferred and rejected conversations, of which
-// the last answers count. Throws E_TEXT_COLUMNS for other columns, E_PACKING if options.packing is not none.
+// Returns the options with which LanguageReader reads preferred and rejected answers. options.columns: prompt,
+// preferred answer and rejected answer (all texts, or all JSON arrays of messages), or two conversations whose last
+// answers are compared. Throws E_TEXT_COLUMNS for other columns, E_PACKING if options.packing is not none.
 std::array<LanguageOptions, 2> pair_options(const Table& table, const LanguageOptions& options);
 
 // Tokenizes all rows. Throws the errors of pair_options() and encode_language().

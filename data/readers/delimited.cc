@@ -160,7 +160,7 @@ class DelimitedParser {
     size_t line_start, at;
   };
   Place here() const { return {line_, line_start_, at_}; }
-  std::string where(const Place& p) const {  // "t.csv:3:14"; characters count from 1
+  std::string where(const Place& p) const {  // returns "t.csv:3:14"; characters count from 1
     return cat(out_.name(), ":", p.line, ":", count_code_points(bytes_.substr(p.line_start, p.at - p.line_start)) + 1);
   }
 

@@ -17,7 +17,7 @@ DecodeStep word_piece_step(std::string prefix, bool cleanup);
 DecodeStep byte_level_step();                                        // converts byte-level characters to bytes
 DecodeStep byte_fallback_step();                                     // converts tokens such as <0xE2> to bytes
 DecodeStep metaspace_step(std::string replacement, bool prepended);  // marks to spaces; drops a prepended mark
-// BPE: the suffix becomes a space, except in the last token.
+// For BPE: replaces the suffix by a space, and removes it from the last token.
 DecodeStep suffix_step(std::string suffix);
 DecodeStep replace_step(std::string pattern, std::string content);
 DecodeStep fuse_step();                                                 // joins all texts

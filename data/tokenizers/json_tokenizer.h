@@ -9,7 +9,7 @@
 
 namespace amp {
 
-// folder: may hold tokenizer_config.json. Throws nlohmann's exceptions if `j` has another structure.
+// Makes the tokenizer. folder: may hold tokenizer_config.json. Throws nlohmann's exceptions if `j` has another form.
 std::unique_ptr<Tokenizer> tokenizer_from_json(const nlohmann::json& j, const std::string& folder);
 
 }  // namespace amp

@@ -30,11 +30,11 @@ class TokenModel {
   virtual ~TokenModel() = default;
   virtual void cut(std::string_view part, std::vector<ModelToken>& out) const = 0;
   virtual const TokenIds& vocabulary() const = 0;
-  virtual std::string unknown() const { return {}; }  // the unknown token; empty: none
+  virtual std::string unknown() const { return {}; }  // returns the unknown token; empty: none
 };
 
 struct TokenModelKind {
-  const char* name;                                                  // "BPE"
+  const char* name;                                                  // such as "BPE"
   bool (*is_one)(const nlohmann::json& model);                       // detects the kind if the file does not name it
   std::unique_ptr<TokenModel> (*read)(const nlohmann::json& model);  // throws E_TOKENIZER
 };
@@ -43,12 +43,12 @@ struct TokenModelRegistration {
 };
 std::unique_ptr<TokenModel> read_model(const nlohmann::json& model);
 
-TokenIds read_ids(const nlohmann::json& vocab);  // vocab: {"token": id}
+TokenIds read_ids(const nlohmann::json& vocab);  // reads {"token": id}
 
 // A thread-safe cache: part of a text -> its tokens.
 class CutCache {
  public:
-  bool find(std::string_view part, std::vector<ModelToken>& out) const;  // appends to out
+  bool find(std::string_view part, std::vector<ModelToken>& out) const;  // appends the tokens to out
   void keep(std::string_view part, const ModelToken* begin, const ModelToken* end) const;
 
  private:

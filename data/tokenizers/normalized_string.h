@@ -30,7 +30,7 @@ struct Change {
 
 struct NormalizedString {
   std::string text;
-  std::vector<TextPlace> from;  // for each byte of `text`, where it comes from
+  std::vector<TextPlace> from;  // place in the original text that each byte of `text` comes from
   std::vector<Split> splits;
   uint32_t origin = 0;  // byte offset in the original at which `text` began
 
@@ -42,7 +42,7 @@ struct NormalizedString {
 
   // Replaces the whole text after its first `dropped` characters; splits become invalid.
   void change(const std::vector<Change>& changes, size_t dropped = 0);
-  void prepend(std::string_view with);  // the new bytes share the place of the first character
+  void prepend(std::string_view with);  // adds bytes that share the place of the first character
   void append_bytes(std::string_view bytes, TextPlace place);
 };
 
@@ -54,7 +54,7 @@ struct Match {
 using Finder = std::function<void(std::string_view text, std::vector<Match>& out)>;
 
 Finder find_string(std::string pattern);
-Finder find_char(bool (*wanted)(uint32_t code_point));  // each wanted character is a match
+Finder find_char(bool (*wanted)(uint32_t code_point));  // finds each wanted character
 
 enum class SplitRule : uint8_t { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 // Divides the splits that are not added tokens at the matches. invert: at the text between the matches instead.

@@ -12,7 +12,7 @@ namespace amp {
 using TextStep = std::function<void(NormalizedString&)>;
 
 TextStep read_normalizer(const nlohmann::json& j);       // returns an empty function if j is null
-TextStep precompiled_step(const std::string& charsmap);  // charsmap: SentencePiece's, as bytes
+TextStep precompiled_step(const std::string& charsmap);  // charsmap: bytes of SentencePiece's compiled map
 Finder read_pattern(const nlohmann::json& j);            // reads {"String": ...} or {"Regex": ...}
 
 // Replaces each character by the characters that f(code point, out) appends.

@@ -14,7 +14,7 @@ class Regex {
  public:
   explicit Regex(const std::string& pattern);  // throws E_TOKENIZER (exit 5) for an invalid pattern
   void find_all(std::string_view text, std::vector<Match>& out) const;
-  Finder finder() const;  // owns the compiled pattern
+  Finder finder() const;  // returns a Finder that owns the compiled pattern
 
  private:
   struct Code;

@@ -14,6 +14,6 @@ constexpr size_t kMostText = 64u << 20;  // limit of a text's bytes while proces
 
 [[noreturn]] void unknown_part(const std::string& part, const std::string& type);  // throws E_TOKENIZER
 std::string from_base64(std::string_view text);  // throws E_TOKENIZER for invalid text
-bool is_space(uint32_t code_point);              // Unicode's property White_Space
+bool is_space(uint32_t code_point);              // true if Unicode's property White_Space is set
 
 }  // namespace amp

@@ -79,7 +79,7 @@ std::optional<uint32_t> composed(uint32_t a, uint32_t b) {
 // that was merged into it as dropped.
 std::vector<Change> recomposed(const std::vector<Change>& in) {
   std::vector<Change> out;
-  std::ptrdiff_t starter = -1;  // index in out
+  std::ptrdiff_t starter = -1;  // index of the starter in out
   int before = -1;              // combining class of the last character after the starter; -1: none
   for (const Change& c : in) {
     const int own = combining_class(c.c);

@@ -8,7 +8,7 @@ namespace amp {
 
 enum class UnicodeForm : uint8_t { nfc, nfd, nfkc, nfkd };
 void normalize_form(NormalizedString& t, UnicodeForm form);
-bool is_combining_mark(uint32_t code_point);  // Unicode's categories Mn, Mc, Me
-bool is_numeric(uint32_t code_point);         // Unicode's categories Nd, Nl, No
+bool is_combining_mark(uint32_t code_point);  // true for Unicode's categories Mn, Mc, Me
+bool is_numeric(uint32_t code_point);         // true for Unicode's categories Nd, Nl, No
 
 }  // namespace amp

@@ -80,7 +80,7 @@ class Trie {
   }
 
   std::vector<Node> nodes_;
-  std::vector<unsigned char> bytes_;  // for each node: the last byte of the path to it
+  std::vector<unsigned char> bytes_;  // last byte of the path to each node
   std::array<int32_t, 256> roots_ = [] {
     std::array<int32_t, 256> none;
     none.fill(-1);

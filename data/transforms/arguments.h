@@ -12,14 +12,15 @@ namespace amp {
 
 class Arguments {
  public:
-  // words: "224", "scale=0.5,1". parameters: as in TransformRow. Throws E_TRANSFORM (Exit::usage) if they do not fit.
+  // words: as "224" or "scale=0.5,1". parameters: see TransformRow. Throws E_TRANSFORM (Exit::usage) if they do not
+  // fit.
   Arguments(std::string name, std::span<const std::string> words, std::span<const std::string> parameters);
 
   const std::string& transform() const { return name_; }
-  bool has(const std::string& parameter) const;  // whether there is a value, given or default
+  bool has(const std::string& parameter) const;  // true if there is a value, given or default
   const std::string& text(const std::string& parameter) const;
-  bool is_word(const std::string& parameter) const;                 // the value is not a number
-  std::vector<double> numbers(const std::string& parameter) const;  // one or more finite numbers
+  bool is_word(const std::string& parameter) const;                 // true if the value is not a number
+  std::vector<double> numbers(const std::string& parameter) const;  // returns one or more finite numbers
   double number(const std::string& parameter, double low, double high) const;
   std::pair<double, double> interval(const std::string& parameter, double low, double high) const;
   struct Size {

@@ -14,17 +14,17 @@ class Draws {
   Draws(uint64_t seed, int64_t epoch, int64_t sample)
       : seed_(seed), high_(kStream << 32 | static_cast<uint64_t>(epoch)), low_(static_cast<uint64_t>(sample) << 20) {}
 
-  double uniform() {  // [0, 1)
+  double uniform() {  // returns a number in [0, 1)
     const PhiloxBlock b = next();
     return (static_cast<double>(b.v[0] >> 5) * 67108864.0 + static_cast<double>(b.v[1] >> 6)) / 9007199254740992.0;
   }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  int64_t below(int64_t n) {  // [0, n)
+  int64_t below(int64_t n) {  // returns an integer in [0, n)
     const PhiloxBlock b = next();
     return static_cast<int64_t>(philox_below(b.v[0], b.v[1], static_cast<uint64_t>(n)));
   }
   bool chance(double p) { return uniform() < p; }
-  double normal() {  // Box-Muller
+  double normal() {  // returns a standard normal number, by Box-Muller
     const double a = uniform(), b = uniform();
     return std::sqrt(-2 * std::log(1 - a)) * std::cos(6.283185307179586 * b);
   }

@@ -16,7 +16,7 @@ class Pipeline {
   // Throws E_TRANSFORM (Exit::usage) for unknown names, values that do not fit, and pixel transforms after numbers.
   explicit Pipeline(const std::string& text);
 
-  const std::string& text() const { return text_; }  // in canonical form
+  const std::string& text() const { return text_; }  // the pipeline's text in canonical form
   // Returns the text for images of another size. All sizes in the text are scaled by the factors that turn the last of
   // them into `size`. If the last size is a shorter side, or the text has no size, the result is cropped at the center.
   // The ratios of random_resized_crop are scaled as well.

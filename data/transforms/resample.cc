@@ -30,7 +30,7 @@ double hamming(double x) {
   x *= M_PI;
   return std::sin(x) / x * (0.54 + 0.46 * std::cos(x));
 }
-double cubic(double x) {  // Keys' cubic convolution kernel with a = -0.5
+double cubic(double x) {  // evaluates Keys' cubic convolution kernel with a = -0.5
   constexpr double a = -0.5;
   x = std::abs(x);
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;

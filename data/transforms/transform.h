@@ -71,6 +71,6 @@ std::unique_ptr<Transform> make_transform(const Arguments& arguments) {
   return std::make_unique<T>(arguments);
 }
 
-const std::vector<const TransformRow*>& transform_rows();  // sorted by name
+const std::vector<const TransformRow*>& transform_rows();  // all transforms, sorted by name
 
 }  // namespace amp
