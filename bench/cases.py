@@ -197,7 +197,7 @@ def prepare(name, folder, steps, minilm, binary=None):
         if case["loss"] == "bce_logits":
             y = rng.integers(0, 2, (count * size, *((1, *shape[1:]) if name == "unet" else (1,)))).astype(np.float32)
         elif name == "gpt2":
-            y = np.roll(x, -1, axis=1)  # the next token
+            y = np.roll(x, -1, axis=1)  # the label is the next token
         else:
             y = rng.integers(0, 2 if name == "mlp" else 10, count * size)
         save_file({"x": x, "label": y}, str(folder / "train.safetensors"))

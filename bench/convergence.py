@@ -58,7 +58,7 @@ def drawn(model, seed, path):
         w = numpy_helper.to_array(t)
         if w.dtype != np.float32 or w.size < 2:
             continue
-        if w.ndim > 1:  # its bias follows and shares the bound
+        if w.ndim > 1:  # the weight's bias follows it and has the same bound
             bound = 1 / np.sqrt(np.prod(w.shape[1:]))
         t.CopyFrom(numpy_helper.from_array(rng.uniform(-bound, bound, w.shape).astype(np.float32), t.name))
     onnx.save(m, str(path))

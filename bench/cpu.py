@@ -28,8 +28,8 @@ TORCH = {
     "PyTorch eager bf16 channels_last": ("torch", "bf16", ["--channels_last"]),
     "PyTorch compile bf16 channels_last": ("torch", "bf16", ["--compile", "--channels_last"]),
 }
-ORT = {"onnxruntime-training fp32": ("ort", "fp32", [])}  # with --ort_python
-EARLIER = {f"earlier {p}": ("earlier", p, []) for p in ("fp32", "fp16", "bf16")}  # with --earlier
+ORT = {"onnxruntime-training fp32": ("ort", "fp32", [])}  # used with --ort_python
+EARLIER = {f"earlier {p}": ("earlier", p, []) for p in ("fp32", "fp16", "bf16")}  # used with --earlier
 SAME_LOSS = 1e-4  # relative to 1 + the loss of PyTorch's first step
 
 
@@ -132,7 +132,7 @@ class Served:
 
 
 class ServerEnded(SystemExit):
-    """Raises an error with the process's output, which ends the script unless it is caught."""
+    """An error with the process's output. It ends the script unless it is caught."""
 
 
 def torch_process(args, folder, precision, extra):
@@ -207,7 +207,7 @@ def summarise(name, case, blocks):
         | {"peak_bytes": max(b["peak"] for b in of), "blocks_ms": [b["step_ms"] for b in of]}
         for n, of in blocks.items()
     }
-    for n in OURS:  # above 1: slower than the earlier build, within one block
+    for n in OURS:  # ratio of times in the same round; above 1: slower than the earlier build
         before = n.replace("onnx-amp-finetune", "earlier")
         if n in rows and before in rows:
             rows[n]["time_of_earlier"] = common.summary(
@@ -216,7 +216,7 @@ def summarise(name, case, blocks):
     fp32 = [n for n in rows if n in TORCH and TORCH[n][1] == "fp32"]
     best = min(fp32, key=lambda n: rows[n]["step_ms"]["median"]) if fp32 else None
     for n, row in rows.items():
-        if best:  # above 1: faster than PyTorch's best, within one block
+        if best:  # ratios in the same round; above 1: faster than PyTorch's best
             row["speed_ratio"] = common.summary([b["step_ms"] / a["step_ms"] for a, b in zip(blocks[n], blocks[best])])
             row["throughput_ratio"] = common.summary(
                 [a["samples_per_s"] / b["samples_per_s"] for a, b in zip(blocks[n], blocks[best])]

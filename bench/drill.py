@@ -47,7 +47,7 @@ class Case:
     exit: object  # the expected code, or several
     id: str = ""  # id of the error
     setup: list = field(default_factory=list)  # commands, or functions of the folder, before the snapshot
-    how: dict = field(default_factory=dict)  # fsize, memory, cgroup, stdout, signal + when, hold (another run)
+    how: dict = field(default_factory=dict)  # limits and events: fsize, memory, cgroup, stdout, signal + when, hold
     leaves: list = field(default_factory=list)  # globs of files that may be new or changed
     says: str = ""  # text that stderr must contain
     then: list = field(default_factory=list)  # (command, exit) or functions of the folder afterwards
@@ -150,7 +150,7 @@ class Drill:
             if group:
                 (group / "cgroup.procs").write_text(str(os.getpid()))
             for s in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(s, signal.SIG_DFL)  # Python ignores them
+                signal.signal(s, signal.SIG_DFL)  # Python ignores these signals, which the program would inherit
 
         out = subprocess.PIPE
         if how.get("stdout") == "full":
@@ -239,7 +239,7 @@ class Drill:
             ]
             odd = [
                 n for n in odd if not (n.endswith("/.lock") and n in before and n in after)
-            ]  # the message names the last holder
+            ]  # the lock file has the name of its last holder
             lost = sorted(n for n in odd if n in before)
             assert not lost, f"lost or changed: {lost}"
             assert not odd, f"left over: {sorted(odd)}"
@@ -258,7 +258,7 @@ class Drill:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def hold(self, case, folder):
-        """Runs another process in the same folder meanwhile."""
+        """Starts another run in the same folder and stops it (SIGSTOP) once it has written run.json."""
         other = subprocess.Popen(
             self.words(case.how["hold"], folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
         )

@@ -124,7 +124,7 @@ def stopped(name, number, when, code, command, **more):
 
 WHOLE = long_run("--output_dir", "whole")
 SIGNALS = [
-  # before main() the default action applies
+  # Signals are sent a moment after the start, because before main() they would have their default action.
     stopped(
         "Ctrl-C in `eval`",
         SIGINT,

@@ -37,7 +37,7 @@ EXCUSES = {
 
 
 class Case:
-    """One node. family: the attributes in its row of the table; excuse: why the program may differ (EXCUSES)."""
+    """One node. family: the attributes that its row of the table shows; excuse: key in EXCUSES, or None."""
 
     number = 0
 

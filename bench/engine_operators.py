@@ -1,8 +1,8 @@
-"""Operators whose definition is ambiguous: every combination of the attributes of Resize,
-GridSample, RoiAlign, Pad and the pools, computed by ONNX's reference, by onnxruntime, by PyTorch
-if it has the operator, and by the program (`predict`). Prints which results differ, by operator
-and attributes. Exits with 1 if the program differs from onnxruntime without an excuse (EXCUSES
-of engine_cases.py). README.md, "engine_operators.py".
+"""Operators whose definition is ambiguous: every combination of the attributes of Resize, GridSample, RoiAlign, Pad and
+the pools, computed by ONNX's reference, by onnxruntime, by PyTorch if it has the operator, and by the program
+(`predict`). Prints which results differ, by operator and attributes. Exits with 1 if the program differs from
+onnxruntime without an excuse (EXCUSES of engine_cases.py). The section "engine_operators.py" of README.md describes the
+output.
 
 Each file contains many nodes, so that the program starts rarely; a file that it refuses is bisected
 until the node is found.

@@ -24,8 +24,8 @@ UNDECIDED = 0.001  # share of rows that may differ because two scores are equal 
 
 
 def make_tokenizer(case, text):
-    """Makes tokenizers that no data set contains: GPT-2's two files in a folder, or one with as many tokens as a model
-    has rows."""
+    """Makes a tokenizer that is not in a data set: a folder with GPT-2's two files, or a new tokenizer with as many
+    tokens as the model's table has rows."""
     if "files" in case.reads:
         case.reads["folder"].mkdir(parents=True)
         for name, path in case.reads["files"].items():

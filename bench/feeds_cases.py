@@ -16,12 +16,12 @@ class Case:
     model: str  # a file, or an architecture for `create`
     train: list  # flags of the data set
     inputs: str  # inputs of `predict`
-    agree: Callable  # (Made) -> dict of feeds_check.py
+    agree: Callable  # function of feeds_check.py that compares the predictions
     create: dict = field(default_factory=dict)  # value of --model_config, for `create`
     predict: list = field(default_factory=list)
     masks: bool = False  # predictions are images
     head: str = ""  # value of --model_head, for `create`
-    reads: dict = field(default_factory=dict)  # further arguments of the checking side
+    reads: dict = field(default_factory=dict)  # what `agree` needs in addition: tokenizer files, columns
 
 
 MINILM = "paraphrase-MiniLM-L3-v2.onnx"

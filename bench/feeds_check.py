@@ -24,7 +24,7 @@ class Made:
 
     def __init__(self, case, model, predicted, more):
         self.case, self.model, self.predicted, self.flags = case, model, predicted, case.train
-        self.more = more  # the model for raw rows; the predictions as arrays
+        self.more = more  # path of a second result: the model for raw rows, or the predictions as arrays
 
     def flag(self, name, default):
         words = [str(w) for w in self.flags]
@@ -39,7 +39,7 @@ class Made:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 2
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the machine may be shared
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # for a shared machine
         path = str(path or self.model)
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
@@ -304,7 +304,7 @@ PARTS = {"Year": lambda d: d.year, "Month": lambda d: d.month, "Day": lambda d: 
 
 
 def raw_rows(made):
-    """Returns the file that accepts raw rows (--export_raw_rows), fed with the cells of the CSV files."""
+    """Compares with the outputs of the file for raw rows (--export_raw_rows), fed with the cells of the CSV files."""
     with open(made.case.reads["join"], newline="") as f:
         store = {row["Store"]: row for row in csv.DictReader(f)}
     session, tally = made.session(made.more), Tally("relative number")

@@ -60,14 +60,14 @@ class Case:
         for precision in args.precisions:
             self.once(f"parity {precision}", 90, lambda p=precision: self.parity(p))
         self.screen()
-        self.once("blocks", 240, self.blocks)  # the ratio first, because the time may end later
+        self.once("blocks", 240, self.blocks)  # first, because the time may end before the other measurements
         low = next((p for p in args.precisions if p != "fp32"), "fp32")
         self.once("first_step", 60, lambda: self.first_step(low))
         if "update" in gpu_models.CASES[self.name]["goals"]:
             self.once("update", 60, lambda: self.update(low))
 
     def parity(self, precision):
-        """Returns losses of the first steps, the program's and PyTorch's eager ones, without TF32."""
+        """Returns the losses of the first steps by the program and by PyTorch in eager mode, both without TF32."""
         args = argparse.Namespace(**vars(self.args) | {"strict_fp32": True})
         steps = min(PARITY_STEPS, self.case["warm"] + self.case["steps"])
         theirs = Torch(args, self.name, self.case, precision, "eager", None, parity=steps)

@@ -18,9 +18,9 @@ RECORDED = 3  # runs of a batch shape until both sides replay a recorded graph
 
 
 def tweet_batches(binary, folder, size, steps):
-    """Makes batches grouped by length and padded to the longest row (a multiple of 8). The first ones contain every
-    shape RECORDED times. Also writes them as the text file for the program. Returns the batches and the number of first
-    ones."""
+    """Makes batches grouped by length and padded to the longest row (a multiple of 8). The first batches, which are not
+    timed, contain every shape RECORDED times. Also writes all batches as the text file for the program. Returns the
+    batches and the number of those that are not timed."""
     rows = common.read_tweets(common.TWEETS / "train.csv")
     lines = "".join(" ".join(text.split()) + "\n" for text, _ in rows)
     words = [binary, "tokenize", "--vocab", common.TWEETS / "vocab.txt", "--max_seq_len", common.MAX_LEN]

@@ -116,7 +116,7 @@ CASES = {
 
 
 def shrink():
-    """Shrinks networks and batches so that a case takes seconds on a CPU. For tests of the scripts, not for measurements."""
+    """Shrinks networks and batches so that a case takes seconds on a CPU. Only tests of the scripts use it."""
     for name, case in CASES.items():
         case["what"] = f"tiny {name}"
         case["steps"] = 8

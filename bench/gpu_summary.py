@@ -3,7 +3,7 @@
 import common
 import gpu_models
 
-# A goal has the measured quantity and whether larger is better. The case defines (floor, aim).
+# A goal has the measured quantity and whether larger is better. The case defines its minimum and its target.
 GOALS = {
     "best": ("a step in 16 bits, times as fast as PyTorch's best", True),
     "eager": ("a step in 16 bits, times as fast as PyTorch's eager AMP", True),
@@ -39,7 +39,7 @@ def summarise(name, r):
     low = pick(lambda l: is_ours(l) and rows[l]["precision"] != "fp32")
     wide = pick(lambda l: is_ours(l) and rows[l]["precision"] == "fp32")
 
-    def ratio(a, b):  # within a round: how many times faster a is than b
+    def ratio(a, b):  # how many times faster a is than b in the same round
         pairs = zip(r["blocks"][a]["runs"], r["blocks"][b]["runs"])
         return common.summary([y["step_seconds"] / x["step_seconds"] for x, y in pairs])
 

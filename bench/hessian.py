@@ -22,7 +22,7 @@ from onnx_torch import Graph
 from safetensors.numpy import save_file
 
 LIMIT = 1e-5
-KEPT = 512  # elements of a golden tensor
+KEPT = 512  # maximum number of elements of a golden tensor
 
 
 def direction(names, shapes):
@@ -42,7 +42,7 @@ def error(got, want):
 
 
 class TwiceGraph(Graph):
-    """Calls that torch can differentiate twice, for operators whose usual gradient kernels cannot be."""
+    """Calls that torch can differentiate twice, for operators whose usual gradient kernels cannot be differentiated."""
 
     def op_HardSigmoid(self, n, a, x, dtype):
         return torch.clamp(a.get("alpha", 0.2) * x[0] + a.get("beta", 0.5), 0, 1)

@@ -13,7 +13,7 @@ import common
 import numpy as np
 
 QUESTIONS = ["What is the capital of France?", "Name three fruits.", "Why is the sky blue?"]
-TOLERANCE = 1e-3  # of the largest logit
+TOLERANCE = 1e-3  # relative to the largest logit
 
 
 def exact_copy(model, files, to):

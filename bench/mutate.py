@@ -125,7 +125,7 @@ def main():
             data[name] = f.read()
 
     codes, ids, failures = collections.Counter(), collections.Counter(), collections.defaultdict(list)
-    own_checks = collections.Counter()  # internal checks that failed because of a node: refused, but late
+    own_checks = collections.Counter()  # internal checks that a node made fail: the file is refused, but late
     worst_seconds = worst_memory = total = 0
     indices = [args.only] if args.only is not None else range(args.first, args.first + args.count)
     start, done = time.monotonic(), 0
@@ -153,7 +153,7 @@ def main():
             wrong.append(f"signal {-code}")
         elif code not in DOCUMENTED:
             wrong.append(f"exit {code}")
-        elif code and not error and verb != "check":  # its output is a report
+        elif code and not error and verb != "check":  # `check` writes a report instead of an error
             wrong.append(f"exit {code} without its line of JSON")
         if seconds > args.seconds:
             wrong.append("seconds")

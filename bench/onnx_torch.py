@@ -43,7 +43,7 @@ class Graph(MovingCalls):
         self.values = self.intermediate(batch) | self.consts | batch
         self.reached = set(self.trained)
         if any(n.op_type == "Cast" and attributes(n)["to"] == onnx.TensorProto.FLOAT16 for n in self.nodes):
-            self.reached.update(k for k, v in batch.items() if v.dtype.kind == "f")  # keeps them unrounded
+            self.reached.update(k for k, v in batch.items() if v.dtype.kind == "f")  # keeps the inputs unrounded
         for n in self.nodes:
             if n.op_type not in ("Shape", "Size") and any(i in self.reached for i in n.input):
                 self.reached.update(o for o in n.output if o)
@@ -78,7 +78,7 @@ class Graph(MovingCalls):
             options.intra_op_num_threads = 1
             session = ort.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
             return feed | dict(zip(names, session.run(names, feed)))
-        except Exception:  # it has no common base class
+        except Exception:  # onnxruntime's errors have no common base class
             from onnx.reference import ReferenceEvaluator
 
             return feed | dict(zip(names, ReferenceEvaluator(m).run(names, feed)))

@@ -1,4 +1,4 @@
-"""PyTorch calls for ONNX operators that move values and for recurrent operators: one half of onnx_torch.Graph."""
+"""PyTorch calls for ONNX operators that move values and for recurrent operators: a base class of onnx_torch.Graph."""
 
 import numpy as np
 import onnx
@@ -21,7 +21,7 @@ class MovingCalls:
         floating = a["to"] in (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16)
         if not floating:
             raise NotImplementedError("Cast to integers")
-        return x[0].to(dtype)  # also for half-precision files: the reference is fp32
+        return x[0].to(dtype)  # also for a Cast to 16 bits, because the reference is fp32
 
     def op_CastLike(self, n, a, x, dtype):
         return x[0].to(x[1].dtype)

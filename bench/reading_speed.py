@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Reading speed, one thread each: tables until their rows are in memory, compared with pandas.read_csv (both engines) and
-pyarrow.csv; a folder of many small images, compared with torchvision's ImageFolder and DataLoader.
+"""Measures the speed of reading with one thread: of tables, until their rows are in memory, compared with
+pandas.read_csv (both engines) and pyarrow.csv; of a folder of many small images, compared with torchvision's
+ImageFolder and DataLoader.
 
     bench/reading_speed.py --tables build/table_speed --binary build/onnx-amp-finetune --out docs/results/reading-DATE.json
 
@@ -34,7 +35,7 @@ ENV = dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
 
 
 def write_sales(path, megabytes, stores=1115):
-    """A table with Rossmann's columns, types and quotes, sorted by date."""
+    """Writes a table with Rossmann's columns, types and quotes, sorted by date."""
     import numpy as np
 
     rng, size, day = np.random.default_rng(1), 0, np.datetime64("1990-01-01")
@@ -49,7 +50,7 @@ def write_sales(path, megabytes, stores=1115):
 
 
 def write_texts(path, megabytes):
-    """Tweets with labels, repeated."""
+    """Writes tweets with labels, repeated until the file has the size."""
     tweets = common.read_tweets(common.TWEETS / "train.csv")
     common.write_tweets(path, tweets)
     lines = Path(path).read_text().split("\n", 1)

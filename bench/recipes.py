@@ -27,9 +27,9 @@ ARMS = {"ours fp32": ["--use_fp16=false"], "ours bf16": ["--use_bf16"], "torch f
 @dataclass
 class Job:
     title: str
-    recipe: str  # models/RECIPE/config.json is the job's
+    recipe: str  # models/RECIPE/config.json has the job's settings
     metric: str
-    files: dict  # for recipes_torch_jobs.py
+    files: dict  # data files for recipes_torch_jobs.py
     flags: list  # flags of the program
     create: list = field(default_factory=list)  # arguments of `create`; empty: the sentence model
     model_config: str = ""
@@ -145,7 +145,7 @@ class Runs:
 
 
 def check_begins(report):
-    """Runs of one seed that start with the same file must have the same metric before training."""
+    """Checks that runs of one seed, which start with the same file, have the same metric before training."""
     for r in [r for r in report["runs"] if r["arm"] == "torch fp32" and r["recipe"] != "glue"]:
         for o in report["runs"]:
             same = all(o[k] == r[k] for k in ("job", "epochs", "limit", "seed")) and o["arm"] == "ours fp32"

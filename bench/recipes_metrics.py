@@ -73,11 +73,11 @@ def membranes(folder, models):
         np.add.at(hits, (truth.astype(int), said), 1)
         pixels += truth.size
     both = np.diag(hits)
-    return [row("miou", (both / (hits.sum(0) + hits.sum(1) - both)).mean(), pixels / 100)]  # a hundred pixels of a million
+    return [row("miou", (both / (hits.sum(0) + hits.sum(1) - both)).mean(), pixels / 100)]  # tolerance: 100 pixels
 
 
 def sales(folder, models):
-    """Returns the file that accepts raw rows, fed with the cells of the CSV files."""
+    """Returns the metric of the file that accepts raw rows, fed with the cells of the CSV files."""
     import recipes_torch_jobs as jobs
 
     with open(models / "rossmann" / "sample" / "store.csv", newline="") as f:
@@ -160,7 +160,7 @@ def spans(folder, models, asked, length, stride, longest):
     return [text[begin:end] for (_, text), (_, begin, end) in zip(asked, best)]
 
 
-def jaccard(one, other):  # of sets of lower-case words; 0.5 if both are empty (Tweet Sentiment Extraction)
+def jaccard(one, other):  # similarity of the sets of lower-case words; 0.5 if both are empty
     one, other = set(one.lower().split()), set(other.lower().split())
     return len(one & other) / len(one | other) if one or other else 0.5
 

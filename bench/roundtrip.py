@@ -1,10 +1,10 @@
 """Round trip: MiniLM as a Hugging Face checkpoint -> `convert` -> training -> `export --to
 huggingface` -> transformers.
 
-transformers' save_pretrained writes the checkpoint from the quickstart's weights with a new head.
-It is trained on the quickstart's tweets in fp32 and bf16. transformers must then load the folder
-without missing, unexpected or reshaped tensors, and its logits on tweets must equal those of the
-run's model.onnx in onnxruntime (1e-5 of the largest logit). Exits with 1 if not.
+transformers' save_pretrained writes the checkpoint from the quickstart's weights with a new head. The checkpoint is
+trained on the quickstart's tweets in fp32 and bf16. transformers must then load the folder without missing, unexpected
+or reshaped tensors, and its logits on tweets must equal those of the run's model.onnx in onnxruntime (1e-5 of the
+largest logit). Exits with 1 if not.
 """
 
 import argparse

@@ -46,7 +46,7 @@ def sum_seconds(size, ranks, bandwidth, latency, how):
 
 
 def bucket_seconds(size, ranks, link):
-    """Returns the seconds of the sum of a bucket: first within nodes, then between them."""
+    """Returns how many seconds the all-reduce of a bucket takes: first within nodes, then between them."""
     inside = min(ranks, link.node)
     nodes = math.ceil(ranks / inside)
     seconds = sum_seconds(size, inside, link.node_bandwidth, link.node_latency, link.how)

@@ -33,7 +33,7 @@ def write_rows(path, copies, seed=1):
 
 
 def timed(binary, folder, data, epochs, more):
-    """Trains. Returns the seconds of training (with what happens between epochs) and the processor's seconds."""
+    """Trains. Returns the seconds of training, including the work between epochs, and the processor seconds."""
     out = folder / "run"
     shutil.rmtree(out, ignore_errors=True)
     command = [binary, folder / "mlp.onnx", "--train", data, "--epochs", epochs, "--batch_size", BATCH, "--threads", 1,

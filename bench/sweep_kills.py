@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A sweep of 12 runs with pruning on the tweets, killed twice (SIGKILL) at random moments and continued, compared with 12
-single runs of the same settings: metrics, losses of all steps, evaluations, and the exported models of finished runs must
-be equal; those of a pruned run up to the step where it was pruned. Exits with 1 if something differs.
+"""Kills a sweep of 12 runs with pruning on the tweets twice (SIGKILL) at random moments, continues it, and compares it
+with 12 single runs of the same settings. Metrics, losses of all steps, evaluations, and the exported models of finished
+runs must be equal. A pruned run is compared up to the step at which it was pruned. Exits with 1 if something differs.
 
     bench/sweep_kills.py --binary build/onnx-amp-finetune [--seed 1] [--work FOLDER] [--out RESULT.json]
 """
@@ -65,7 +65,7 @@ def sweep_with_kills(command, out, seed):
 
 
 def same(got, wanted):
-    """Equal, except for times."""
+    """Returns whether the two lists are equal, except for times."""
     return [{k: v for k, v in x.items() if k not in TIMES} for x in got] == [{k: v for k, v in x.items() if k not in TIMES} for x in wanted]
 
 

@@ -113,7 +113,7 @@ def export(module, inputs, exporter, path):
         captured = torch.export.export(module, args, strict=False)
         program = torch.onnx.export(captured, args, dynamo=True, input_names=names, output_names=["out"], optimize=False, verbose=False)
         unfolded = program.model.clone()
-        program.optimize()  # as export does by default
+        program.optimize()  # torch.onnx.export does this by default
         program.save(str(path), external_data=False)
         return program, unfolded
 

@@ -93,8 +93,8 @@ class Entry:
         return f"{abs(loss - theirs) / max(abs(theirs), 1e-30):.1e} from {runner}'s"
 
     def compare_gradients(self, got):
-        """Compares gradients. Those of the file's tensors are assembled to PyTorch's parameters by the origin of their
-        elements."""
+        """Compares gradients. The gradients of the file's tensors are first added up to gradients of PyTorch's
+        parameters, by the origin of their elements."""
         total = self.ref["n_params"]
         mine, covered = np.zeros(total), np.zeros(total, bool)
         folded = set()

@@ -27,7 +27,7 @@ double seconds_of(F&& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Each thread copies one large piece, for which memcpy uses non-temporal stores.
+// Copies in parallel. Each thread copies one large piece, for which memcpy uses non-temporal stores.
 void copy_in_parallel(char* to, const char* from, int64_t bytes) {
 #pragma omp parallel
   {

@@ -22,10 +22,9 @@ Every tensor has the same weight, whichever file it is in. Errors and sizes are 
 shares of elements. A tensor that the program does not list (it was computed away, or nothing reads
 it) counts as frozen and sure.
 
-The calibration table puts tensors into buckets of the stated confidence. A program that is
-calibrated is right in a bucket as often as the bucket says; rules fitted to one corpus are too
-sure of the next. Tensors without evidence (running statistics, unused tensors) have no confidence
-and are left out of it.
+The calibration table puts tensors into buckets of the stated confidence. A calibrated program is right in a bucket as
+often as the bucket says. Rules that were fitted to one corpus tend to state too high confidences for another. Tensors
+without evidence (running statistics, unused tensors) have no confidence and are left out of it.
 
 Only the standard library and the package onnx are needed. One process, one file at a time: seconds
 for a hundred files.

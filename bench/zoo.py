@@ -162,7 +162,7 @@ def run_reference(model, feeds):
         names = {i.name for i in session.get_inputs()}
         outputs = [o.name for o in session.get_outputs()]
         return "onnxruntime", dict(zip(outputs, session.run(outputs, {k: v for k, v in feeds.items() if k in names})))
-    except Exception as error:  # it has no common base class
+    except Exception as error:  # onnxruntime's errors have no common base class
         from onnx.reference import ReferenceEvaluator
 
         try:

@@ -1,4 +1,4 @@
-// BERT for sequence classification as an exporter writes it, from its configuration. Weights have shapes and are zero.
+// BERT for sequence classification as an exporter writes it, from its configuration. All weights are zero.
 #pragma once
 
 #include "graph/source.h"

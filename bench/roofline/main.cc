@@ -54,7 +54,7 @@ void list(const std::vector<cuda::Work>& work, const DeviceDescription& d) {
 struct Request {
   StepRequest bert;
   UnetRequest unet;
-  std::string file;  // the described device
+  std::string file;  // the file that describes the device
   bool is_unet = false, list = false;
 };
 

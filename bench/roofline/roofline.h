@@ -15,8 +15,8 @@ namespace amp {
 struct StepRequest {
   BertConfig model;
   int64_t batch = 32, length = 128;
-  double dropout = 0;       // of attention, where insert_dropout() adds it in this graph
-  DType low = DType::bf16;  // f32: no plan
+  double dropout = 0;       // dropout of attention probabilities, as insert_dropout() adds it
+  DType low = DType::bf16;  // f32: no precision plan
   cuda::DryOptions device;
 };
 struct UnetRequest {
@@ -53,7 +53,7 @@ struct DeviceDescription {
   std::string name;
   double bandwidth = 0;            // bytes per second
   double flops_of(DType t) const;  // operations per second of products
-  double node_seconds = 0;         // from one node of a recorded graph to the next
+  double node_seconds = 0;         // time that each node of a recorded graph adds
   std::vector<std::pair<std::string, double>> tflops;
 };
 DeviceDescription read_device(const std::string& json);

@@ -11,6 +11,6 @@ struct UnetConfig {
 };
 
 SourceGraph unet_graph(const UnetConfig& c);
-Tensors unet_batch(const UnetConfig& c, int64_t batch, int64_t side);  // image (B, C, S, S), label (B, S, S)
+Tensors unet_batch(const UnetConfig& c, int64_t batch, int64_t side);  // returns image (B, C, S, S) and label (B, S, S)
 
 }  // namespace amp

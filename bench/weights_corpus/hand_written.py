@@ -140,7 +140,7 @@ def numbered_alexnet(f, way):
 
 @family("test", "trained")
 def cntk_digits(f, way):
-    """CNTK's digit classifier of the model zoo: Parameter5, Plus30, a constant 1/256 before the first layer.
+    """CNTK's digit classifier of the model zoo: names such as Parameter5 and Plus30, and a factor 1/256 at the input.
     """
     h = f.node("Mul", "Input3", f.c("Constant339", [1 / 256.0]))
     for i, (a, b) in enumerate([(1, 8), (8, 16)]):
@@ -181,7 +181,7 @@ def caffe2_squeezenet(f, way):
 
 @family("test", "trained")
 def darknet_yolo(f, way):
-    """yolov3_to_onnx: 000_convolutional_bn_scale; scales of Upsample as a float tensor; boxes by a
+    """yolov3_to_onnx: names such as 000_convolutional_bn_scale, scales of Upsample as a float tensor, and boxes by a
     fixed grid and anchors.
     """
 

@@ -270,7 +270,7 @@ def keras_time2vec():
 
 
 class GraphConv(L.Layer):
-    """A fixed road graph, normalized once."""
+    """A graph convolution whose road graph is fixed and normalized once."""
 
     def __init__(self, nodes, width):
         super().__init__()

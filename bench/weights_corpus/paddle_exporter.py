@@ -200,7 +200,7 @@ def paddle_gru_series():
 
 
 class Ppyoloe(nn.Layer):
-    """A detector's head: distances as expectations over bins, by a convolution that no trainer moves."""
+    """A detector's head: distances as expectations over bins, by a convolution whose weights are not trained."""
 
     def __init__(self):
         super().__init__()

@@ -162,5 +162,5 @@ def build(root, only, halves):
                     batch,
                     ambiguous,
                 )
-            except Exception as error:  # an export that this version of PyTorch refuses is left out, and said
+            except Exception as error:  # an export that this version of PyTorch refuses is left out and reported
                 print(f"{half}/{case}: no export: {type(error).__name__}: {str(error).splitlines()[0][:150] if str(error) else ''}")

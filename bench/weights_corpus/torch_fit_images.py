@@ -192,8 +192,8 @@ def gpt2_mask():
 
 
 class Speaker(nn.Module):
-    """Pre-emphasis and a fixed gammatone-like bank by convolution, statistics pooling, class centers compared by cosine
-    distance.
+    """Classifies speakers: pre-emphasis, a convolution with a fixed gammatone-like filter bank and statistics pooling
+    give a vector that is compared with class centers by cosine distance.
     """
 
     def __init__(self, channels=12, size=33):

@@ -323,8 +323,8 @@ def eeg_filter_net():
 
 
 class Prophet(nn.Module):
-    """Trend with changepoints, Fourier seasonality, autoregression: fixed grids, learned
-    coefficients.
+    """A forecast: a trend with changepoints, Fourier seasonality and autoregression. The grids are fixed, the
+    coefficients are learned.
     """
 
     def __init__(self):

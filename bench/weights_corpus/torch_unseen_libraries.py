@@ -189,7 +189,7 @@ def hf_patch_mixer():
 
 
 class PromptEncoder(nn.Module):
-    """Segment Anything's prompt encoder: random Fourier positions that never train."""
+    """Segment Anything's prompt encoder: random Fourier positions that are not trained."""
 
     def __init__(self):
         super().__init__()

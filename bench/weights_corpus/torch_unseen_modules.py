@@ -193,7 +193,7 @@ class Bessel(nn.Module):
 
 
 class Atoms(nn.Module):
-    """Energies of single atoms are added to those of a network (a fitted table that stays)."""
+    """Energies of single atoms are added to those of a network (a fitted table that is not trained)."""
 
     def __init__(self):
         super().__init__()

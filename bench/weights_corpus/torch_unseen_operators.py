@@ -100,7 +100,7 @@ def point_net():
 
 
 class WeatherNet(nn.Module):
-    """Latitude weights, a land mask and orography beside the state; residuals are scaled by channel."""
+    """A fixed land mask and orography as further channels; fixed latitude weights and deviations scale the residual."""
 
     def __init__(self, lat=8, lon=12):
         super().__init__()
