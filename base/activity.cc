@@ -1,5 +1,5 @@
-// Implements Activity. There is no thread that draws: a report shows the state if enough time has passed. A report from
-// another thread that finds the display in use is not shown.
+// Implements Activity. No thread draws the display in the background: add() and reach() redraw it if enough time has
+// passed. They skip the redraw if another thread is drawing.
 #include "base/activity.h"
 
 #include <mutex>
@@ -10,9 +10,9 @@ namespace amp {
 namespace {
 ActivityDisplay display;
 std::mutex display_mutex;
-std::atomic<bool> wanted{false};   // there is a display
-std::atomic<bool> taken{false};    // an activity has the display
-std::atomic<bool> visible{false};  // a state was shown and not removed yet
+std::atomic<bool> wanted{false};   // whether a display is set
+std::atomic<bool> taken{false};    // whether an activity has the display
+std::atomic<bool> visible{false};  // whether a state is on the display
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 using Clock = std::chrono::steady_clock;
@@ -71,7 +71,7 @@ void Activity::show() {
   state_.done = done_;
   state_.seconds = std::chrono::duration<double>(now - begin_).count();
   next_ = ticks_after(now, kSeconds);
-  visible = true;  // before the line is drawn, so that a signal between the two erases it
+  visible = true;  // set before drawing: a signal handler that interrupts display() must erase the line
   display(&state_);
 }
 

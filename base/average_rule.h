@@ -17,11 +17,11 @@ struct AverageRule {
   // plain mean of the weights, without decay. -1: off.
   int64_t swa_start = -1;
 
-  // Returns the factor of the old average at an applied step (counted from 1). The factor of the weights is 1 minus
-  // that.
+  // Returns the factor d of the update "average = d * average + (1 - d) * weights" at an applied step (counted from
+  // 1; see docs/glossary.md).
   HD double keeps(int64_t applied) const {
     if (swa_start >= 0) {
-      if (applied <= swa_start) return 0;  // equals the weights until averaging starts
+      if (applied <= swa_start) return 0;  // the average equals the weights until averaging starts
       const int64_t since = applied - swa_start - 1;
       if (since % every != 0) return 1;
       const auto averaged = static_cast<double>(since / every);

@@ -11,7 +11,7 @@
 namespace amp {
 
 namespace detail {
-// Numbers are formatted as by operator<<.
+// Append a value to a text. Numbers are formatted as by operator<<.
 void append_text(std::string& to, std::string_view text);
 void append_text(std::string& to, char c);
 void append_text(std::string& to, int64_t n);

@@ -73,7 +73,7 @@ FileSum sum_of_file(const std::string& path) {
 }
 
 std::string fingerprint(const std::string& path) {
-  std::error_code ignored;  // sum_of_file() reports it
+  std::error_code ignored;  // sum_of_file() reports the error
   const FileSum sum = std::filesystem::is_directory(path, ignored) ? sum_of_folder(path) : sum_of_file(path);
   if (sum.error)
     fail(Exit::data, "E_DATA_FILE", cat("cannot read '", printable(path), "': ", std::strerror(sum.error)),

@@ -28,10 +28,10 @@ struct FileSum {
   int error = 0;
 };
 FileSum sum_of_file(const std::string& path);
-// Returns the checksum over the names and sizes of all files below a folder, and their total size. Contents are not
-// read.
+// Returns a checksum over the names and sizes of all files below a folder, and their total size. The contents of
+// the files are not read.
 FileSum sum_of_folder(const std::string& path);
-// Returns the sum of a file or folder as fingerprint: "N bytes of CRC-32C X". Fails with E_DATA_FILE.
+// Returns "N bytes of CRC-32C X" for a file or, from names and sizes only, for a folder. Fails with E_DATA_FILE.
 std::string fingerprint(const std::string& path);
 
 }  // namespace amp

@@ -51,8 +51,8 @@ uint16_t Half::encode(float f) {
   const uint32_t sign = (x >> 16) & 0x8000u;
   x &= 0x7fffffffu;
   if (x > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
-  if (x >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to 65536 or more
-  if (x < 0x38800000u) {  // a subnormal fp16 number: the float addition below rounds it
+  if (x >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 65520 and larger numbers round to infinity
+  if (x < 0x38800000u) {  // the result is subnormal in fp16: the addition rounds it
     float a;
     std::memcpy(&a, &x, 4);
     a += 0.5f;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-// Functors that CPU and CUDA backends share are marked HD.
+// HD marks functors and functions that CPU and CUDA backends share.
 #ifdef __CUDACC__
 #define HD __host__ __device__
 #else

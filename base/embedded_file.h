@@ -1,4 +1,4 @@
-// A file that is embedded in the binary; cmake/embed.cmake generates the functions that return it.
+// The type of a file that is embedded in the binary. cmake/embed.cmake generates the functions that return such files.
 #pragma once
 
 #include <string_view>

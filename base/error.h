@@ -34,15 +34,15 @@ class Error : public std::exception {
  public:
   Error(Exit exit, std::string id, std::string fact, std::string hint = {});
 
-  // Adds one layer of context, innermost first: "in node '/encoder/MatMul'".
+  // Adds a place where the error occurred; the innermost place is added first: "in node '/encoder/MatMul'".
   Error& at(std::string where);
 
   Exit exit() const { return exit_; }
-  const std::string& id() const { return id_; }  // "E_DATA_COLUMN"
+  const std::string& id() const { return id_; }  // for example "E_DATA_COLUMN"
   const std::string& fact() const { return fact_; }
   const std::string& hint() const { return hint_; }
   const std::vector<std::string>& where() const { return where_; }
-  const char* what() const noexcept override { return text_.c_str(); }  // fact, places and hint, one per line
+  const char* what() const noexcept override { return text_.c_str(); }  // returns fact, places and hint, one per line
 
  private:
   void render();
@@ -53,7 +53,7 @@ class Error : public std::exception {
 
 [[noreturn]] void fail(Exit exit, std::string id, std::string fact, std::string hint = {});
 
-// For conditions that only a bug of this program can violate.
+// Throws an Error with Exit::internal, for conditions that only a bug of this program can violate.
 [[noreturn]] void bug(std::string fact);
 inline void check(bool ok, std::string_view fact) {
   if (!ok) bug(std::string(fact));

@@ -40,7 +40,7 @@ const char* kind_of(mode_t mode) {
   return S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-// An id has one exit code, which depends here on what the file is for.
+// Returns the error id. The ids differ by exit code, because an id has one exit code only.
 std::string read_id(Exit exit, const char* of_usage) {
   if (exit == Exit::data) return "E_DATA_FILE";
   if (exit == Exit::checkpoint) return "E_CKPT_FILE";
@@ -51,7 +51,7 @@ FileBytes read_up_to(const std::string& path, int64_t at_most, Exit exit) {
   const std::string shown = printable(path), missing = read_id(exit, "E_FILE_MISSING");
   const std::string unreadable = read_id(exit, "E_FILE_READ");
   Descriptor d;
-  d.fd = open_file(path.c_str(), O_RDONLY | O_NONBLOCK);  // a pipe without a writer must not block
+  d.fd = open_file(path.c_str(), O_RDONLY | O_NONBLOCK);  // opening a pipe without a writer must not block
   if (d.fd < 0) fail(exit, missing, cat("cannot open '", shown, "': ", std::strerror(errno)), near_path_hint(path));
   struct stat s;
   if (::fstat(d.fd, &s) != 0) fail(exit, unreadable, cat("cannot examine '", shown, "': ", std::strerror(errno)));
@@ -80,7 +80,7 @@ FileBytes read_file_head(const std::string& path, int64_t at_most, Exit exit) {
 }
 
 namespace {
-// Removes the file of an ended process with the same pid.
+// Removes a temporary file of the same name. An ended process that had the same pid may have left it.
 const std::string& without_stale(const std::string& temporary) {
   ::unlink(temporary.c_str());
   return temporary;

@@ -13,7 +13,7 @@
 
 namespace amp {
 
-// The 64-byte aligned contents of a file.
+// The contents of a file, aligned to 64 bytes.
 struct FileBytes {
   std::shared_ptr<uint8_t> bytes;
   int64_t size = 0;
@@ -30,14 +30,14 @@ FileBytes read_file_head(const std::string& path, int64_t at_most, Exit exit = E
 // file is removed, also if a signal ends the process. Errors: storage_error() with the path.
 class FileWriter {
  public:
-  // needed: expected number of bytes, for the error message if space is short; -1: unknown.
+  // needed: the expected number of bytes; the error message states it if the disk has too little space. -1: unknown.
   explicit FileWriter(std::string path, int64_t needed = -1);
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
   ~FileWriter();
   void write(const void* bytes, int64_t size) { file_.write(bytes, size); }
   void write(std::string_view text) { write(text.data(), static_cast<int64_t>(text.size())); }
-  void commit();  // fsync, rename, fsync of the folder
+  void commit();  // syncs the file, renames it, syncs the folder
   const std::string& temporary() const { return temporary_; }
 
  private:

@@ -161,7 +161,7 @@ void replace_dir(const std::string& from, const std::string& to) {
   int code = renamed(from, to);
   if (code == ENOTEMPTY || code == EEXIST) {
     code = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0 ? 0 : errno;
-    if (code == EINVAL || code == ENOSYS || code == EXDEV) {  // no exchange here, or `to` is in a lower overlay layer
+    if (code == EINVAL || code == ENOSYS || code == EXDEV) {  // cannot exchange, or `to` is in a lower overlay layer
       const std::string aside = from + "-old";
       code = renamed(to, aside);
       if (code == EXDEV) {
@@ -219,7 +219,8 @@ void NewFile::finish() {
 }
 
 namespace {
-// The holder writes its name after it has locked the file, so a reader may have to wait briefly.
+// Returns the name that the holder of the lock has written to the file. The holder writes it after locking, so this may
+// wait briefly.
 std::string holder(int fd) {
   char text[512] = {};
   for (int tries = 0; tries < 20; ++tries) {
@@ -249,7 +250,7 @@ DirLock::DirLock(const std::string& dir) : dir_(dir) {
       fail(Exit::locked, "E_LOCKED", cat("'", printable(dir), "' is in use by ", name),
            "wait for it or stop it, or choose another `output_dir`; the lock ends with its holder");
     }
-    // If the file was removed between open() and flock(), the lock has no effect: try again.
+    // If the file was removed between open() and flock(), the lock has no effect, so the loop tries again.
     struct stat mine, there;
     if (::fstat(fd_, &mine) != 0) give_up("cannot examine", errno);
     const int code = ::stat(path.c_str(), &there) == 0 ? 0 : errno;

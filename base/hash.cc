@@ -45,7 +45,7 @@ std::string sha256(const void* data, size_t bytes) {
 std::string hmac_sha256(std::string_view key, std::string_view message) {
   Digest digest;
   unsigned int size = 0;
-  // A null key means that OpenSSL continues with an earlier key.
+  // OpenSSL would read a null key as "use the key of the previous call".
   const void* const bytes = key.empty() ? "" : key.data();
   check(HMAC(EVP_sha256(), bytes, static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(message.data()),
              message.size(), digest.data(), &size) != nullptr,

@@ -1,5 +1,5 @@
-// SHA-256 and HMAC (OpenSSL's libcrypto), for fingerprints in run.json, for names and checksums of generated kernels,
-// and for the proofs that processes of a run send each other.
+// SHA-256 and HMAC (OpenSSL's libcrypto). They are used for fingerprints in run.json, for names and checksums of
+// generated kernels, and by the ranks of a run, which authenticate each other.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-struct evp_md_ctx_st;  // EVP_MD_CTX
+struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
 
 namespace amp {
 
@@ -15,7 +15,7 @@ class Sha256 {
  public:
   Sha256();
   void update(const void* data, size_t bytes);
-  std::string hex();  // the digest in lower case; ends the computation
+  std::string hex();  // returns the digest in lower case and ends the computation
 
  private:
   std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;

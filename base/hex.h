@@ -1,4 +1,4 @@
-// Hexadecimal encoding: two lower-case digits per byte.
+// Hexadecimal encoding: each byte becomes two lower-case digits.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Implements HostTensor. Copies of a HostTensor share its bytes. Conversions and copied() allocate new bytes, aligned
+// Implements HostTensor. Copies of a HostTensor share its bytes; conversions and copied() allocate new bytes, aligned
 // to cache lines.
 #include "base/host_tensor.h"
 
@@ -35,7 +35,7 @@ HostTensor HostTensor::empty(DType dtype, Dims dims) {
 
 HostTensor HostTensor::zeros(DType dtype, Dims dims) {
   const int64_t bytes = checked_mul(amp::numel(dims), size_of(dtype));
-  // Large tensors are mapped: new pages are zero, and not resident until they are used.
+  // A large tensor is a new anonymous mapping: its pages are zero, and they use no memory until they are touched.
   if (bytes >= (int64_t{1} << 20)) {
     const auto size = static_cast<size_t>(bytes);
     void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-// A tensor in host memory that is immutable after creation: weights and constants of a model, columns of a batch.
+// A tensor in host memory that is immutable after its creation: a weight or constant of a model, a column of a batch.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ class HostTensor {
   HostTensor& operator=(const HostTensor&);
   HostTensor& operator=(HostTensor&&) noexcept;
   ~HostTensor();
-  // A view of bytes that `owner` keeps alive. There must be numel(dims) elements.
+  // Makes a view of existing bytes, which `owner` keeps alive. There must be numel(dims) elements.
   HostTensor(DType dtype, Dims dims, std::shared_ptr<const void> owner, const void* bytes);
 
-  // Uninitialized, 64-byte aligned; fill it through mutable_data() before sharing it.
+  // Returns a tensor of uninitialized, 64-byte aligned memory. Fill it through mutable_data() before sharing it.
   static HostTensor empty(DType dtype, Dims dims);
   static HostTensor zeros(DType dtype, Dims dims);
   template <class T>
@@ -41,18 +41,18 @@ class HostTensor {
   const void* data() const { return bytes_; }
   void* mutable_data() { return const_cast<void*>(bytes_); }
   template <class T>
-  const T* as() const;  // checked: DTypeOf<T> must be dtype()
+  const T* as() const;  // fails unless DTypeOf<T> is dtype()
   template <class T>
   T* as_mutable() {
     return const_cast<T*>(as<T>());
   }
 
-  HostTensor cast(DType to) const;         // returns itself if the type is the same
-  HostTensor reshaped(Dims dims) const;    // same bytes, same numel
-  HostTensor released() const;             // type and dims without bytes; converts to false
-  HostTensor copied() const;               // the same bytes in separate memory; the tensor itself without bytes
-  std::vector<int64_t> to_ints() const;    // any integer or bool type
-  std::vector<double> to_doubles() const;  // any type
+  HostTensor cast(DType to) const;         // returns the tensor itself if it has that type
+  HostTensor reshaped(Dims dims) const;    // same bytes, other dims; dims must have the same product
+  HostTensor released() const;             // returns a tensor with type and dims, but no bytes; it converts to false
+  HostTensor copied() const;               // a copy with separate memory; the tensor itself if it has no bytes
+  std::vector<int64_t> to_ints() const;    // dtype() must be an integer type or bool
+  std::vector<double> to_doubles() const;  // accepts any dtype()
 
  private:
   DType dtype_ = DType::f32;

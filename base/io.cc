@@ -10,7 +10,8 @@ namespace amp {
 namespace {
 constexpr int64_t kMost = int64_t{1} << 30;  // Linux transfers at most 2 GiB - 4 KiB per call
 
-// Calls f(done, bytes left) until everything is transferred, f returns 0, or it fails. Returns the bytes transferred.
+// Calls f(bytes done, bytes left) until all bytes are transferred, f returns 0, or f fails. Returns the number of bytes
+// transferred.
 template <class F>
 int64_t transfer(int64_t size, bool& failed, const F& f) {
   int64_t done = 0;

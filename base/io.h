@@ -1,5 +1,5 @@
-// Calls on file descriptors that a signal or the file system may interrupt (EINTR; FUSE and NFS) or shorten. All
-// modules read and write files with these.
+// Reads and writes with file descriptors that continue when a signal interrupts the call (EINTR) or the file
+// system transfers fewer bytes than requested (FUSE, NFS). All modules read and write files with these functions.
 #pragma once
 
 #include <cerrno>
@@ -7,8 +7,8 @@
 
 namespace amp {
 
-// Calls f(), a system call that returns -1 on failure, until it is not interrupted. Not for close(): Linux has released
-// the descriptor by then.
+// Calls f(), a system call that returns -1 on failure, again as long as signals interrupt it. Must not be used for
+// close(), because Linux has released the descriptor even if close() was interrupted.
 template <class F>
 auto retried(const F& f) {
   decltype(f()) result;
@@ -17,13 +17,13 @@ auto retried(const F& f) {
   return result;
 }
 
-int open_file(const char* path, int flags, unsigned mode = 0);  // O_CLOEXEC is added
-// Reads until `size` bytes or the end of the file. Returns the number of bytes read; -1: errno.
+int open_file(const char* path, int flags, unsigned mode = 0);  // adds O_CLOEXEC to the flags
+// Reads until `size` bytes or the end of the file. Returns the number of bytes read, or -1 with errno set.
 int64_t read_fully(int fd, void* to, int64_t size);
 int64_t read_fully_at(int fd, void* to, int64_t size, int64_t offset);  // the file position does not change
-// Writes all bytes. Returns how many were written; fewer than `size`: errno.
+// Writes all bytes. Returns the number of bytes written; if it is less than `size`, errno says why.
 int64_t write_fully(int fd, const void* from, int64_t size);
-int sync_file(int fd);   // fsync(); -1: errno. Repeated only after EINTR, which leaves the pages marked as changed
-int close_file(int fd);  // close(); an interruption is not an error
+int sync_file(int fd);   // fsync(); -1: errno. Repeated only after EINTR, where pages stay dirty
+int close_file(int fd);  // close(); an interruption by a signal is not an error
 
 }  // namespace amp

@@ -1,4 +1,5 @@
-// One pass over the text counts levels and keys. It does not check that the text is JSON: the parser does.
+// Scans the text once and counts nesting levels and keys. It does not check that the text is valid JSON; the parser
+// does.
 #include "base/json_nesting.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ struct JsonShape {
 
 JsonShape shape_of(std::string_view text) {
   JsonShape shape;
-  std::vector<int64_t> keys;  // number of keys of each array and object that is not closed yet; arrays have 0
+  std::vector<int64_t> keys;  // number of keys of each open array and object; 0 for arrays
   bool in_string = false;
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];

@@ -1,5 +1,5 @@
-// Parsing of JSON files with limits: copying, dump() and recursive readers of nlohmann::json use stack for each level,
-// and nlohmann::ordered_json compares a key with all keys of its object.
+// Parsing of JSON files with limits on nesting and keys. Without the limits, a file could exhaust the stack (copying,
+// dump() and recursive readers of nlohmann::json) or need quadratic time (nlohmann::ordered_json).
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace amp {
 
 constexpr int kMostJsonLevels = 100;
-// Limit of the keys of one object where nlohmann::ordered_json is used, which compares a key with all before it.
+// Largest number of keys of an object that nlohmann::ordered_json reads. It compares a new key with all earlier keys.
 constexpr int64_t kMostJsonKeys = 10'000;
 
-// Maximum nesting of arrays and objects. The text need not be valid JSON; comments are not recognized.
+// Returns the nesting depth of arrays and objects. The text may be invalid JSON; comments are not recognized.
 int json_levels(std::string_view text);
 
-// Returns why a text must not be parsed, as "nests deeper than 100"; empty if it may be. ordered: as
-// nlohmann::ordered_json, with at most kMostJsonKeys keys in an object.
+// Returns why a text must not be parsed, for example "nests deeper than 100"; empty if it may be parsed.
+// ordered: whether nlohmann::ordered_json will parse it, which allows at most kMostJsonKeys keys in an object.
 std::string json_excess(std::string_view text, bool ordered);
 
 // Parses the text of a file. Returns a discarded value if it is invalid or beyond the limits of json_excess().

@@ -34,8 +34,8 @@ using Clock = std::chrono::steady_clock;
 
 struct RequestHead {
   int64_t size;
-  double seconds;  // processor time since the child's start at which it is ended
-  int64_t most;    // length of the reply
+  double seconds;  // limit of the child's total processor time; the child is ended when it is reached
+  int64_t most;    // largest length of the reply
 };
 struct ReplyHead {
   int64_t size;
@@ -74,7 +74,8 @@ size_t receive(int fd, char* to, size_t size, Clock::time_point deadline) {
   }
 }
 
-// Blocks until a message is there. The process at the other end sends its next message only after this one is answered.
+// Waits for a message. At most one message is in flight, because the other process sends its next one only after the
+// answer.
 template <class Head>
 bool receive_message(int fd, Head& head, std::string& text, Clock::time_point deadline = Clock::time_point::max()) {
   char buffer[sizeof(Head) + kShort];
@@ -115,8 +116,8 @@ void set_timer(double seconds) {
   ::setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-// Releases what the child has inherited from its parent: open files, with their locks, and handlers of signals. The
-// child ignores requests to stop; it ends when the parent's end of the socket is closed.
+// Closes the files that the child has inherited from its parent, which also drops their locks, and resets signal
+// handlers. The child ignores requests to stop; it ends when the parent closes its end of the socket.
 void leave_parent(int keep) {
   for (int s = 1; s < NSIG; ++s) std::signal(s, SIG_DFL);
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ}) std::signal(s, SIG_IGN);
@@ -125,7 +126,7 @@ void leave_parent(int keep) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const auto close_range = [](int from, int to) {
     if (from > to || ::syscall(SYS_close_range, from, to, 0) == 0) return;
-    for (int fd = from; fd <= std::min(to, 65536); ++fd) ::close(fd);  // before Linux 5.9
+    for (int fd = from; fd <= std::min(to, 65536); ++fd) ::close(fd);  // before Linux 5.9: no close_range()
   };
   close_range(0, std::min(1, keep - 1));
   close_range(3, keep - 1);
@@ -179,7 +180,7 @@ LimitedProcess::LimitedProcess(const Function& function, ProcessLimits limits)
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     fail(Exit::memory, "E_OOM", cat("cannot connect a helper process: ", std::strerror(errno)));
-  // No handler of this process may run in the child.
+  // All signals are blocked during fork(), so that no signal handler of the parent runs in the child.
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -202,7 +203,7 @@ LimitedProcess::~LimitedProcess() {
   if (child_ > 0) ended();
 }
 
-// Ends the child if it still runs, and returns why it ended.
+// Ends the child if it still runs. Returns the reason why it ended.
 LimitedProcess::Reply LimitedProcess::ended() {
   ::kill(child_, SIGKILL);  // does nothing if the child has ended
   int status = 0;

@@ -7,12 +7,12 @@
 namespace amp {
 
 struct Limits {
-  int64_t graph_nodes = 200'000;               // after inlining functions and unrolling loops
-  int64_t activation_bytes = 0;                // 0: derived from the model (graph/limits.h)
-  int64_t constant_bytes = int64_t{64} << 20;  // one tensor computed from constants
-  // data beyond this is moved to a file (base/spill.h); 0: derived from the machine's memory
+  int64_t graph_nodes = 200'000;               // counted after inlining functions and unrolling loops
+  int64_t activation_bytes = 0;                // largest tensor; 0: derived from the model (graph/limits.h)
+  int64_t constant_bytes = int64_t{64} << 20;  // largest tensor that is computed from constants
+  // data larger than this is moved to a file (base/spill.h); 0: derived from the machine's memory
   int64_t in_memory_bytes = 0;
-  // largest number of pixels of an image; 0: derived from the file (data/images/decoder.h)
+  // largest number of pixels of an image; 0: derived from the image's file (data/images/decoder.h)
   int64_t image_pixels = 0;
 };
 

@@ -1,4 +1,4 @@
-// Messages for users. Library code sends them to a Log with a level; the calling program decides which ones to show.
+// Messages for users. Library code sends them with a level to a Log; the calling program selects levels to show.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Mapped files with a SIGBUS handler. The handler only uses async-signal-safe functions and a fixed table of mappings.
-// It ends the process with a message if the fault is in one of these mappings.
+// Implements read_or_map(), with a handler for SIGBUS. The handler only uses async-signal-safe functions and a fixed
+// table of mappings. It ends the process with a message if the access that failed is in one of these mappings.
 #include "base/mapped_file.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ Mapping mappings[kSlots];
 std::mutex mutex;
 
 void put(const char* text) {
-  if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // stderr is closed
+  if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // nothing can be done if stderr is closed
 }
 
 void on_bus_error(int, siginfo_t* info, void*) {
@@ -58,7 +58,7 @@ void on_bus_error(int, siginfo_t* info, void*) {
     remove_temporaries();
     ::_exit(static_cast<int>(Exit::data));
   }
-  ::signal(SIGBUS, SIG_DFL);  // no mapped file: the access is repeated and ends the process
+  ::signal(SIGBUS, SIG_DFL);  // the address is in no mapped file: the access is repeated and ends the process
 }
 
 void watch(const uint8_t* begin, size_t size) {
@@ -99,7 +99,7 @@ FileBytes read_or_map(const std::string& path, Exit exit) {
   void* const at = file >= 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
   if (file >= 0) ::close(file);
   if (at == MAP_FAILED) {
-    const FileBytes read = read_file(path, exit);  // reads the file instead, or reports the error
+    const FileBytes read = read_file(path, exit);  // if mapping failed: read_file() reads the file or reports the error
     const auto counted = std::make_shared<InMemory>(read.size);
     return {std::shared_ptr<uint8_t>(read.bytes.get(), [read, counted](uint8_t*) {}), read.size};
   }

@@ -1,4 +1,4 @@
-// Maps data files that are too large for memory; the system reads their pages on access.
+// Maps data files that are too large for memory, so that the system loads their pages on access.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace amp {
 
-// A whole file: read into memory (read_file), or mapped if it is larger than in_memory_left(). If a mapped file shrinks
-// or becomes unreadable, the process ends with Exit::data and a message, because a failed page access cannot be handled
-// in place.
+// Returns the contents of a file: read into memory by read_file(), or mapped if the file is larger than
+// in_memory_left(). If a mapped file shrinks or becomes unreadable, the process ends with Exit::data and a message,
+// because a failed page access cannot be reported as an exception.
 FileBytes read_or_map(const std::string& path, Exit exit = Exit::usage);
 
 }  // namespace amp

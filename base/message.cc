@@ -1,4 +1,4 @@
-// Implements the forms of messages. The current form is stored in an atomic, because signal handlers read it.
+// Implements the formats of messages. The current format is stored in an atomic, because signal handlers read it.
 #include "base/message.h"
 
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace amp {
 
 namespace {
 
-constexpr std::array<const char*, 3> kFormats = {"auto", "text", "json"};  // in the order of LogFormat
+constexpr std::array<const char*, 3> kFormats = {"auto", "text", "json"};  // indexed by LogFormat
 
 LogFormat format_of_environment() {
   const char* const value = std::getenv(kLogFormatVariable);
@@ -46,7 +46,7 @@ LevelNames names_of(Level level) {
   return {"WARNING", "warning", Ink::warning};
 }
 
-// Returns the id "W_NAME" that a text begins with, before ": "; "" if there is none.
+// Returns the id at the start of a text such as "W_NAME: ...", or "" if the text has none.
 std::string_view leading_id(std::string_view text) {
   const size_t end = text.find(": ");
   if (!text.starts_with("W_") || end == std::string_view::npos) return {};
@@ -88,7 +88,7 @@ std::string message_line(Level level, const std::string& text) {
       {"id", id.empty() ? std::string_view(names.id) : id},
       {"level", names.level},
       {"message", id.empty() ? std::string_view(text) : std::string_view(text).substr(id.size() + 2)}};
-  // Names from files may contain bytes that are not UTF-8.
+  // The handler replaces invalid UTF-8, because names from files may contain it.
   return printable_json(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 

@@ -1,6 +1,6 @@
-// Forms of the messages on standard error: text for people, or lines of JSON for programs (--log_format). The process
-// decides once. A process that decides nothing, as one that uses the library, writes text, and after the text of an
-// error its JSON line, unless standard error is a terminal.
+// Formats of the messages on standard error (--log_format): text for people, or lines of JSON for programs. The
+// format is set once per process. Without a choice, as in a program that uses the library, messages are text. An
+// error is then followed by its JSON line unless standard error is a terminal.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 namespace amp {
 
 enum class LogFormat : uint8_t {
-  automatic,  // text; after an error also its JSON line, if standard error is no terminal
+  automatic,  // text; an error is followed by its JSON line if standard error is not a terminal
   text,       // text only
   json,       // each message is one line of JSON
 };
 
-// Returns the form with a name of --log_format (auto, text, json); nullopt for other names.
+// Returns the format with that name (auto, text, json); nullopt for other names.
 std::optional<LogFormat> log_format_named(std::string_view name);
 
-// The variable through which the choice reaches plugins, which have their own copy of this file, and child processes.
+// Environment variable that passes the choice to child processes, and to plugins, which contain a copy of this code.
 inline constexpr const char* kLogFormatVariable = "ONNX_AMP_LOG_FORMAT";
 
-// Sets the form, and kLogFormatVariable. Call it before other threads run. The initial form is that of the variable.
+// Sets the format and the variable. Call it before other threads run. The initial format is read from the variable.
 void set_log_format(LogFormat format);
 LogFormat log_format();  // async-signal-safe
 
@@ -32,12 +32,12 @@ LogFormat log_format();  // async-signal-safe
 bool errors_are_text();
 bool errors_are_json();
 
-// Returns "warning: TEXT" or "note: TEXT", in color where there are colors, or TEXT alone for lower levels; control
-// characters are escaped. As JSON: {"id":"W_SKIPS","level":"warning","message":"200 of ..."}. The id is the one that
-// the text begins with ("W_SKIPS: "), or DETAIL, INFO, NOTE or WARNING. No newline at the end.
+// Returns a message as one line without newline, control characters escaped: "warning: TEXT" or "note: TEXT",
+// colored if colors are on, or TEXT for lower levels. As JSON: {"id":"W_SKIPS","level":"warning","message":"200 of
+// ..."}. The id is that at the start of the text ("W_SKIPS: "); without one it is DETAIL, INFO, NOTE or WARNING.
 std::string message_line(Level level, const std::string& text);
 
-// Prints the message as a line of standard error, with one write: other processes may write to the same pipe.
+// Prints the message as a line of standard error. It uses one write(), because other processes may use the same pipe.
 void print_message(Level level, const std::string& text);
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// The normal distribution, for GELU. The same source is used on the CPU, by nvcc, in kernels generated at run time, and
-// by the emulator. CUDA uses normal(). The CPU and the emulator use a formula without division, which is slow there.
+// The normal distribution, for GELU. The same source is compiled for the CPU, by nvcc, in generated kernels, and for
+// the emulator. CUDA uses normal(). The CPU and the emulator avoid its division, which is slow on CPUs.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp::math {
 
-// cdf: the cumulative distribution function at x. bell: e^(-x^2 / 2), which is sqrt(2 pi) times the density.
+// The normal distribution at x. cdf: the cumulative distribution. bell: e^(-x^2 / 2), sqrt(2 pi) times the density.
 template <class T>
 struct Normal {
   T cdf, bell;
@@ -25,7 +25,7 @@ struct Normal {
 HD inline Normal<float> normal(float x) {
   const float u = multiply_add(std::fabs(x), 0.39f, 1.0f);
 #ifdef __CUDA_ARCH__
-  const float power = -0.72134752f * x * x;  // log2 of e^(-x^2 / 2)
+  const float power = -0.72134752f * x * x;  // log2(e^(-x^2 / 2))
   float t, bell;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(u));
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(bell) : "f"(power));
@@ -48,7 +48,7 @@ HD inline Normal<double> normal(double x) {
 #ifndef __CUDA_ARCH__
 // Returns 2^x for -127 <= x < 128 (0 at -127). The relative error is below 2e-7 for x >= -126.
 inline float power_of_two(float x) {
-  const float magic = 12582912.0f, shifted = x + magic;  // 1.5 2^23: ulps are whole numbers
+  const float magic = 12582912.0f, shifted = x + magic;  // 1.5 2^23: spacing of floats is 1
   const float f = x - (shifted - magic);
   float p = 1.53458064e-4f;
   p = multiply_add(p, f, 1.33999312e-3f);
@@ -61,11 +61,11 @@ inline float power_of_two(float x) {
 }
 #endif
 
-// normal_cdf(x) is normal(x).cdf. gelu_slope(x) is the derivative of GELU, x cdf(x): it equals cdf(x) + x e^(-x^2 / 2)
-// / sqrt(2 pi). On a CPU a division costs as much as a dozen multiplications, so both functions avoid it there.
-// normal_cdf() computes the logarithm of the tail cdf(-|x|) as a polynomial. gelu_slope() does so for the derivative's
-// tail divided by e^(-x^2 / 2). Absolute errors are below 1.5e-7 and 2.5e-7. The tail's relative error is at most 5e-6
-// as long as the tail is above 1e-9 (x > -6); then the tail goes to 0.
+// normal_cdf(x) is normal(x).cdf. gelu_slope(x) is the derivative of GELU: cdf(x) + x e^(-x^2 / 2) / sqrt(2 pi). On a
+// CPU a division costs as much as a dozen multiplications, so both functions avoid it there. normal_cdf() computes the
+// logarithm of the tail cdf(-|x|) as a polynomial, gelu_slope() the derivative's tail divided by e^(-x^2 / 2).
+// Absolute errors are below 1.5e-7 (cdf) and 2.5e-7 (slope). The cdf's tail has a relative error of at most 5e-6 while
+// it is above 1e-9 (x > -6); then it goes to 0.
 HD inline float normal_cdf(float x) {
 #ifdef __CUDA_ARCH__
   return normal(x).cdf;
@@ -92,7 +92,7 @@ HD inline float gelu_slope(float x) {
   return n.cdf + x * 0.398942280f * n.bell;
 #else
   const float u = std::fabs(x), v = u > 14.0f ? 14.0f : u;  // at v = 14, e^(-v^2 / 2) is already 0 in fp32
-  const float power = -0.72134752f * v * v;                 // log2 of e^(-v^2 / 2)
+  const float power = -0.72134752f * v * v;                 // log2(e^(-v^2 / 2))
   float p = 1.25365374e-8f;                                 // polynomial in v: gelu_slope(-v) e^(v^2 / 2) on [0, 6]
   p = multiply_add(p, v, -4.62763287e-7f);
   p = multiply_add(p, v, 7.64343815e-6f);

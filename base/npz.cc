@@ -148,7 +148,7 @@ DType dtype_of(const Reader& r, const std::string& descr) {
               "known: f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1");
 }
 
-// The bytes of an array, which are read once and in order.
+// Reads the bytes of an array, in order and once.
 struct Source {
   uint64_t left;
   std::function<void(void* to, uint64_t n)> read;
@@ -210,7 +210,7 @@ HostTensor parse_array(const Reader& r, Source& source, const std::string& name,
 class Archive {
  public:
   Archive(const Reader& r, const FileBytes& file) {
-    // libzip would accept an empty file as an empty archive.
+    // An empty file is refused here, because libzip would accept it as an empty archive.
     if (file.size < 22) r.malformed("too short to be a zip archive");
     zip_error_t error;
     zip_error_init(&error);
@@ -264,8 +264,8 @@ HostTensor read_member(const Reader& r, zip_t* archive, const zip_stat_t& m, con
   return t;
 }
 
-// Lists the members and checks their sizes. The bound on growth is for the whole archive, because a single tensor of
-// equal numbers, such as a mask of ones, may compress a thousand times.
+// Lists the members and checks their sizes. The decompression limit applies to the archive as a whole, because one
+// tensor of equal numbers, such as a mask of ones, may be compressed a thousand times.
 std::vector<zip_stat_t> members_of(const Reader& r, zip_t* archive, uint64_t file_size, std::string& current) {
   constexpr uint64_t kSmall = uint64_t{64} << 20;
   std::vector<zip_stat_t> members;
@@ -335,7 +335,7 @@ std::vector<NamedTensor> parse_npz(const FileBytes& file, const std::string& pat
 }
 
 std::vector<NamedTensor> read_tensor_file(const std::string& path, Exit exit, const TensorCheck& check) {
-  if (path.ends_with(".safetensors")) {  // mapped if large, so the check may follow the reading
+  if (path.ends_with(".safetensors")) {  // read before `check` is called, which is cheap because large files are mapped
     std::vector<NamedTensor> tensors = parse_safetensors(read_or_map(path, exit), path, exit).tensors;
     for (const NamedTensor& t : tensors) {
       if (check) check(t.name, t.tensor.dtype(), t.tensor.dims());

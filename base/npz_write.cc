@@ -66,7 +66,7 @@ std::string npy_header(const HostTensor& t) {
   return out + text;
 }
 
-// Returns the tensor in a type that numpy has: bfloat16 becomes float32.
+// Returns the tensor, converted to float32 if it is bfloat16, which numpy lacks.
 HostTensor known_to_numpy(const HostTensor& t) { return descr(t.dtype()).empty() ? t.cast(DType::f32) : t; }
 
 struct Member {
@@ -76,14 +76,14 @@ struct Member {
   bool wide() const { return size >= kMost32 || offset >= kMost32; }
 };
 
-// Writes the fields that the local header and the directory share, from the version to the lengths of name and extra
-// field.
+// Writes the fields that a member's local header and its directory record have in common, from the version to the
+// lengths of name and extra field.
 void put_common(std::string& out, const Member& m, size_t extra) {
   put(out, m.wide() ? 45 : 20, 2);
-  put(out, 0x800, 2);  // the name is UTF-8
-  put(out, 0, 2);      // no compression
+  put(out, 0x800, 2);  // flags: the name is UTF-8
+  put(out, 0, 2);      // method 0: no compression; time 0
   put(out, 0, 2);
-  put(out, 0x21, 2);  // 1 January 1980
+  put(out, 0x21, 2);  // date: 1 January 1980
   put(out, m.crc, 4);
   put(out, m.wide() ? kMost32 : m.size, 4);
   put(out, m.wide() ? kMost32 : m.size, 4);
@@ -114,7 +114,7 @@ std::string directory_record(const Member& m) {
   }
   put(out, 45, 2);
   put_common(out, m, extra.size());
-  out.append(10, '\0');  // comment, disk, attributes
+  out.append(10, '\0');  // comment, number of the disk, attributes
   put(out, m.wide() ? kMost32 : m.offset, 4);
   return out + m.name + extra;
 }
@@ -127,7 +127,7 @@ std::string end_records(uint64_t members, uint64_t at, uint64_t size) {
     put(out, 44, 8);
     put(out, 45, 2);
     put(out, 45, 2);
-    put(out, 0, 8);  // this disk and the directory's disk
+    put(out, 0, 8);  // number of this disk and of the directory's disk
     put(out, members, 8);
     put(out, members, 8);
     put(out, size, 8);

@@ -38,7 +38,7 @@ std::optional<double> parse_number(std::string_view text) {
 std::optional<int64_t> parse_integer(std::string_view text) {
   if (const auto v = from_text<int64_t>(text)) return v;
   const auto v = parse_number(text);
-  // Above 2^53, several integers have the same double.
+  // Above 2^53, several integers have the same double, so such a number is refused.
   if (!v || std::abs(*v) > 9007199254740992.0 || *v != std::floor(*v)) return std::nullopt;
   return static_cast<int64_t>(*v);
 }

@@ -11,7 +11,7 @@ namespace amp {
 std::optional<bool> parse_bool(std::string_view text);        // true false yes no on off 1 0, any case
 std::optional<int64_t> parse_integer(std::string_view text);  // "65536", "1e6", "3.0"
 std::optional<double> parse_number(std::string_view text);    // "5e-5", "inf"; not "nan"
-std::string number_text(double v);                            // shortest text that reads back as v
-std::string lower_case(std::string_view text);                // ASCII
+std::string number_text(double v);                            // the shortest text that parses to v
+std::string lower_case(std::string_view text);                // changes ASCII letters only
 
 }  // namespace amp

@@ -1,5 +1,5 @@
 // Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
-// A number is a pure function of (key, counter), so no state is needed and results do not depend on device or order.
+// A number depends only on (key, counter), not on a state, the device or the order of computation.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +39,10 @@ HD inline PhiloxBlock philox(uint64_t seed, uint64_t high, uint64_t low) {
                     static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
 }
 
-// A float in [0, 1) with 24 random bits.
+// Returns a float in [0, 1) with 24 random bits.
 HD inline float philox_uniform(uint32_t word) { return static_cast<float>(word >> 8) * 5.9604644775390625e-8f; }
 
-// An integer in [0, n) from 64 random bits; the bias is below n / 2^64.
+// Returns an integer in [0, n) from 64 random bits. Its probability differs from 1 / n by less than 1 / 2^64.
 inline uint64_t philox_below(uint32_t high, uint32_t low, uint64_t n) {
   const uint64_t r = (uint64_t{high} << 32) | low;
   return static_cast<uint64_t>((static_cast<unsigned __int128>(r) * n) >> 64);

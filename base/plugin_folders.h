@@ -1,4 +1,4 @@
-// Finds the files that are installed beside the program or the shared library: the plugins for CUDA and MPI.
+// Finds the plugins for CUDA and MPI, which are installed next to the program or the shared library.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Lists folders by getdents64, because opendir allocates memory.
+// Implements remove_quietly(). Folders are listed by the system call getdents64, because opendir() allocates memory.
 #include "base/remove_quietly.h"
 
 #include <dirent.h>

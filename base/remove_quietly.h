@@ -1,11 +1,11 @@
-// Removal without memory, for destructors and signal handlers.
+// Removal of files without allocating memory, for destructors and signal handlers.
 #pragma once
 
 namespace amp {
 
 // Removes a file, or a folder with its contents (at most four levels); links are not followed. Ignores errors.
-// Async-signal-safe, and allocates no memory: std::filesystem::remove_all does, and its exception would end the process
-// if a destructor calls it.
+// Async-signal-safe. Unlike std::filesystem::remove_all it allocates no memory and cannot throw, so destructors may
+// call it.
 void remove_quietly(const char* path) noexcept;
 
 }  // namespace amp

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 constexpr int64_t kMaxHeader = 100'000'000;  // limit of the reference implementation
 
-// The order is that of the reference implementation's type enumeration.
+// Element types in the order of the reference implementation's enumeration, by which its writer sorts tensors.
 constexpr struct {
   DType type;
   const char* name;
@@ -106,7 +106,7 @@ HostTensor view(const Entry& e, const FileBytes& file, int64_t data_start) {
   uint8_t* p = file.bytes.get() + data_start + e.begin;
   const int64_t size = e.end - e.begin;
   if (e.dtype == DType::boolean) {
-    for (int64_t i = 0; i < size; ++i) p[i] = p[i] != 0;  // other values would be undefined behavior as a C++ bool
+    for (int64_t i = 0; i < size; ++i) p[i] = p[i] != 0;  // a C++ bool must be 0 or 1
   }
   if (reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(size_of(e.dtype)) == 0) {
     return HostTensor(e.dtype, e.dims, file.bytes, p);
@@ -143,7 +143,7 @@ SafeTensors parse(const FileBytes& file, Exit exit) {
       throw e.at(cat("in tensor '", printable(name), "'"));
     }
   }
-  // In the order of the file, tensors must cover the data without gaps and without overlap.
+  // Sorted by offset, tensors must cover the data without gaps and without overlap.
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });

@@ -10,8 +10,8 @@
 
 namespace amp {
 
-// Returns min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_. Multiplies by the reciprocal, as torch
-// does, so that rounding is equal.
+// Returns min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. Computes the quotient as a
+// product with the reciprocal, so that it is rounded as in torch.
 template <class T>
 HD inline T clip_coefficient(double norm, double max_norm) {
   const T reciprocal = T(1) / (static_cast<T>(norm) + static_cast<T>(1e-6));
@@ -19,7 +19,7 @@ HD inline T clip_coefficient(double norm, double max_norm) {
   return c < T(1) ? c : T(1);
 }
 
-// The loss scale's state machine: torch.amp.GradScaler with floor, ceiling and hysteresis (precision/loss_scaler.h).
+// Settings of the loss scale: torch.amp.GradScaler's, with floor, ceiling and hysteresis (precision/loss_scaler.h).
 struct ScaleRule {
   bool dynamic = true;
   double growth_factor = 2, backoff_factor = 0.5, min = 1, max = 16777216;
@@ -41,7 +41,7 @@ HD inline void step_scale(const ScaleRule& r, ScaleState& s, bool found_inf) {
     s.growth_tracker = 0;
     s.hysteresis_left = s.hysteresis_left > 1 ? s.hysteresis_left - 1 : 0;
     if (s.hysteresis_left == 0) {
-      // A scale that was set below the floor by hand is kept: backing off must not raise it.
+      // A scale below the floor was set by hand. Backing off must not raise it to the floor.
       const double floor = r.min < scale ? r.min : scale, lowered = scale * r.backoff_factor;
       s.scale = static_cast<float>(lowered > floor ? lowered : floor);
     }
@@ -52,7 +52,7 @@ HD inline void step_scale(const ScaleRule& r, ScaleState& s, bool found_inf) {
   s.growth_tracker = 0;
   const double ceiling = r.max > scale ? r.max : scale, raised = scale * r.growth_factor;
   const float grown = static_cast<float>(raised < ceiling ? raised : ceiling);
-  if (grown - grown == 0) s.scale = grown;  // finite
+  if (grown - grown == 0) s.scale = grown;  // true if finite
 }
 
 }  // namespace amp

@@ -9,8 +9,8 @@
 
 namespace amp {
 
-// Quotes a setting's name. A key within the setting may follow: "optim_args dampening" becomes
-// "`optim_args` dampening".
+// Returns the name of a setting in backquotes. If the text also has a key within the setting, the
+// key stays outside: "optim_args dampening" becomes "`optim_args` dampening".
 inline std::string setting_name(std::string_view path) {
   const size_t space = path.find(' ');
   const std::string_view key = space == std::string_view::npos ? std::string_view{} : path.substr(space);

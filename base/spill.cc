@@ -30,7 +30,7 @@ std::atomic<int64_t> held{0};  // bytes in memory of all arrays and InMemory obj
 std::string spill_folder() {
   const char* const named = std::getenv("TMPDIR");
   if (named && *named) return named;
-  return is_dir("/var/tmp") ? "/var/tmp" : "/tmp";  // /var/tmp is on a disk; /tmp is often in memory
+  return is_dir("/var/tmp") ? "/var/tmp" : "/tmp";  // /var/tmp is on a disk, while /tmp is often in memory
 }
 
 [[noreturn]] void refuse(const std::string& what, int code, size_t bytes) {
@@ -48,7 +48,7 @@ int temporary_file(size_t bytes) {
   const std::string folder = spill_folder();
   int file = open_file(folder.c_str(), O_TMPFILE | O_RDWR, 0600);
   if (file >= 0) return file;
-  std::string name = folder + "/onnx-amp-XXXXXX";  // for file systems without O_TMPFILE
+  std::string name = folder + "/onnx-amp-XXXXXX";  // if the file system lacks O_TMPFILE: a named file, unlinked at once
   file = ::mkostemp(name.data(), O_CLOEXEC);
   if (file < 0) refuse("cannot be made", errno, bytes);
   ::unlink(name.c_str());
@@ -94,7 +94,7 @@ void SpillBytes::reserve(size_t bytes) {
 }
 
 void SpillBytes::grow_file(size_t capacity) {
-  // Blocks are allocated now, because on a full disk a later write to a page would end the process with SIGBUS.
+  // Blocks of the disk are allocated now. On a full disk a later write to a page would end the process with SIGBUS.
   if (const int code = ::posix_fallocate(file_, 0, static_cast<off_t>(capacity))) refuse("has no room", code, capacity);
   void* const at = data_ ? ::mremap(data_, capacity_, capacity, MREMAP_MAYMOVE)
                          : ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);

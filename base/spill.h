@@ -1,8 +1,8 @@
-// Growing arrays for data that may exceed memory. Arrays are in memory until their total exceeds in_memory_limit().
-// From then on, an array that grows moves to an unnamed temporary file in $TMPDIR or /var/tmp, which is mapped. An
-// array is contiguous in both cases.
+// Growing arrays for data that may exceed memory. Arrays stay in memory until their total size exceeds
+// in_memory_limit(). From then on, an array that grows is moved to a mapped, unnamed temporary file in $TMPDIR or
+// /var/tmp. An array is contiguous in both cases.
 //
-// Errors: E_SPILL (Exit::storage) if the file cannot be created or space is short; std::bad_alloc.
+// Errors: E_SPILL (Exit::storage) if the file cannot be created or the disk has too little space; std::bad_alloc.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ int64_t in_memory_limit();
 // Returns the unused part of in_memory_limit(); at least 0.
 int64_t in_memory_left();
 
-// Counts bytes that other code holds in memory toward the limit.
+// Counts memory that other code holds, so that it reduces in_memory_left().
 class InMemory {
  public:
   explicit InMemory(int64_t bytes);
@@ -45,7 +45,7 @@ class SpillBytes {
   const uint8_t* data() const { return data_; }
   size_t capacity() const { return capacity_; }
   bool in_file() const { return file_ >= 0; }
-  void reserve(size_t bytes);  // keeps the contents; addresses change
+  void reserve(size_t bytes);  // keeps the contents, but moves them to another address
 
  private:
   void swap(SpillBytes& other) noexcept {
@@ -89,11 +89,11 @@ class SpillVector {
   operator std::span<const T>() const { return {data(), size_}; }
 
   void push_back(const T& value) {
-    const T copy = value;  // value may be an element of this array
+    const T copy = value;  // a copy, because value may be an element of this array
     room_for(size_ + 1);
     data()[size_++] = copy;
   }
-  // values must not point into this array.
+  // Appends values, which must not point into this array.
   void append(std::span<const T> values) {
     if (values.empty()) return;
     room_for(size_ + values.size());

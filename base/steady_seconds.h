@@ -1,4 +1,4 @@
-// Seconds of the monotonic clock, from an arbitrary start.
+// Returns the seconds of the monotonic clock since an arbitrary start.
 #pragma once
 
 #include <chrono>

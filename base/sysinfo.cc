@@ -18,7 +18,7 @@
 namespace amp {
 
 int64_t peak_rss_bytes() {
-  // getrusage is only a fallback: its maximum is inherited from the parent process.
+  // getrusage() is only a fallback, because the process inherits its maximum from the parent process.
   if (std::FILE* f = std::fopen("/proc/self/status", "re")) {
     char line[256];
     long long kib = 0;
@@ -32,7 +32,7 @@ int64_t peak_rss_bytes() {
 }
 
 namespace {
-// Returns the number in a file; -1 if the file has no number, or "max".
+// Returns the number in a file; -1 if the file has no number or contains "max" (no limit).
 int64_t number_in(const std::string& path) {
   std::FILE* f = std::fopen(path.c_str(), "re");
   if (!f) return -1;
@@ -54,7 +54,7 @@ int64_t limit_up_to(const std::string& mount, std::string group, const char* fil
 
 int64_t physical_bytes() { return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE); }
 
-// Returns the resident and the mapped bytes of this process.
+// Returns the number of resident bytes and of mapped bytes of this process.
 std::pair<int64_t, int64_t> used_bytes() {
   long long mapped = 0, resident = 0;
   if (std::FILE* f = std::fopen("/proc/self/statm", "re")) {

@@ -1,6 +1,6 @@
-// Registered paths are in fixed arrays, because signal handlers read them. remove_temporaries() claims a slot before it
-// removes the path. A thread that completes a file or folder unregisters it before the rename, and then waits if the
-// path is claimed. So no half removed folder is renamed to its final name.
+// Registered paths are stored in fixed arrays, because signal handlers read them. remove_temporaries() claims a slot
+// before it removes the path. A thread that completes a file or folder first unregisters it and then renames it. If the
+// path is claimed, the thread waits instead, so that no partly removed folder gets its final name.
 #include "base/temporary.h"
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace amp {
 namespace {
 constexpr int kSlots = 32;
 constexpr size_t kLongest = 4096;
-// No memory is allocated, and a path is complete before its slot is marked as set.
+// The states of a slot. Using it allocates no memory, and a path is written completely before its slot becomes kSet.
 enum State { kFree, kFilling, kSet, kRemoving };
 std::atomic<int> states[kSlots];
 char paths[kSlots][kLongest];
@@ -37,7 +37,7 @@ TemporaryPath::TemporaryPath(const std::string& path) {
 TemporaryPath::~TemporaryPath() {
   if (slot_ < 0) return;
   for (int expected = kSet; !states[slot_].compare_exchange_strong(expected, kFree); expected = kSet)
-    ::pause();  // another thread ends the process
+    ::pause();  // another thread is ending the process
 }
 
 void remove_temporaries() {

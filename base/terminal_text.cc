@@ -20,12 +20,13 @@ bool is_control(uint32_t c) {
 
 enum class Escape : uint8_t { name, lines, json };
 
-// Appends the code point, or the invalid byte, at `at`, escaped if it is a control. Returns its number of bytes.
+// Appends the code point at `at` of the text, or the invalid byte there; controls are escaped. Returns its number of
+// bytes.
 size_t append_escaped(std::string& out, std::string_view text, size_t at, Escape how) {
   const CodePoint c = decode_utf8(text, at);
   const size_t n = c.bytes == 0 ? 1 : static_cast<size_t>(c.bytes);
   const bool line = how != Escape::name && (c.value == '\n' || c.value == '\t');
-  if (c.bytes != 0 && (line || !is_control(c.value))) {  // an invalid byte may be a C1 control of a terminal
+  if (c.bytes != 0 && (line || !is_control(c.value))) {  // invalid bytes may be C1 controls of a terminal
     out.append(text, at, n);
     return n;
   }

@@ -7,10 +7,10 @@
 
 namespace amp {
 
-// For whole messages and tables: controls and invalid UTF-8 become \xNN. Line ends and tabs are kept, and nothing is
-// truncated.
+// Escapes whole messages and tables: controls and invalid UTF-8 become \xNN. Line ends and tabs are kept, and
+// nothing is truncated.
 std::string printable_lines(std::string_view text);
-// For JSON: controls within strings become \uNNNN, so parsers read the same strings. Requires valid UTF-8.
+// Escapes JSON: controls within strings become \uNNNN, which parsers read as the same strings. Requires valid UTF-8.
 std::string printable_json(std::string_view text);
 
 }  // namespace amp

@@ -12,7 +12,7 @@ bool glob_match(std::string_view pattern, std::string_view name) {
   return ::fnmatch(std::string(pattern).c_str(), std::string(name).c_str(), FNM_NOESCAPE) == 0;
 }
 
-// Levenshtein distance, case-insensitive.
+// Returns the Levenshtein distance, ignoring case.
 static size_t edit_distance(std::string_view a, std::string_view b) {
   const auto same = [](char x, char y) {
     return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
@@ -33,7 +33,7 @@ static size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
   std::string best;
-  // In a short name, two edits would also match unrelated names.
+  // The limit is lower for short names, because two edits would also match unrelated names.
   size_t best_distance = (name.size() <= 3 ? 1 : std::max<size_t>(2, name.size() / 3)) + 1;
   for (const std::string& c : candidates) {
     if (c.size() > name.size() + best_distance || name.size() > c.size() + best_distance) continue;

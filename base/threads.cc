@@ -9,8 +9,8 @@ namespace amp {
 
 int startable_threads(int wanted) {
   std::atomic<bool> over{false};
-  std::vector<std::jthread> started;  // joined by its destructor
-  const struct End {                  // ends the threads, also if an exception is thrown
+  std::vector<std::jthread> started;  // its destructor joins the threads
+  const struct End {                  // its destructor ends the threads, also if an exception is thrown
     std::atomic<bool>& over;
     ~End() {
       over = true;
@@ -19,7 +19,7 @@ int startable_threads(int wanted) {
   } end{over};
   try {
     for (int i = 0; i < wanted; ++i) started.emplace_back([&over] { over.wait(false); });
-  } catch (const std::system_error&) {  // EAGAIN: a limit
+  } catch (const std::system_error&) {  // EAGAIN: a limit of threads or memory was reached
   }
   return static_cast<int>(started.size());
 }

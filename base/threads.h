@@ -1,5 +1,5 @@
-// Determines how many threads can be started. Limits of processes or memory can make the start of a thread fail, and
-// OpenMP's runtime then ends the process. So the number is tried before OpenMP is used.
+// Determines how many threads can be started. If a limit of processes or memory makes the start of a thread fail,
+// OpenMP's runtime ends the process. So the number is determined before OpenMP is used.
 #pragma once
 
 namespace amp {

@@ -80,7 +80,7 @@ void check_utf8_file(std::string_view bytes, const std::string& name) {
   const size_t bad = std::min(find_invalid_utf8(bytes), bytes.find('\0'));
   if (bad == std::string_view::npos) return;
   const auto line = std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(bad), '\n') + 1;
-  const size_t line_start = bytes.substr(0, bad).rfind('\n') + 1;  // npos + 1 is 0
+  const size_t line_start = bytes.substr(0, bad).rfind('\n') + 1;  // rfind() + 1 is 0 if there is no line end
   std::string hex;
   for (const char c : bytes.substr(bad, 4)) {
     char buffer[4];

@@ -7,7 +7,7 @@
 
 namespace amp {
 
-inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // optional first bytes of a file
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // may be the first bytes of a file
 
 // Removes the byte order mark that editors on Windows write.
 inline std::string_view without_byte_order_mark(std::string_view text) {
@@ -16,7 +16,7 @@ inline std::string_view without_byte_order_mark(std::string_view text) {
 
 struct CodePoint {
   uint32_t value = 0;
-  int bytes = 0;  // 0: not UTF-8
+  int bytes = 0;  // 0 if the bytes are not UTF-8
 };
 
 // Decodes the code point at `at`, which must be less than text.size().
@@ -28,7 +28,7 @@ int64_t count_code_points(std::string_view text);  // text must be UTF-8
 // Returns the offset of the first byte that is not UTF-8, or npos.
 size_t find_invalid_utf8(std::string_view text);
 
-bool is_utf16(std::string_view bytes);  // by the byte order mark
+bool is_utf16(std::string_view bytes);  // checks the byte order mark
 
 // Throws E_DATA_UTF8 (exit 5) if the text is not valid UTF-8 or has a NUL byte. where: "FILE:LINE".
 void require_utf8_text(std::string_view text, const std::string& where);

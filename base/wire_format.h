@@ -12,8 +12,8 @@ namespace amp {
 
 enum class Wire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
-// Calls f(field, number, bytes) for each field in order; fixed-width numbers are passed as bytes. Returns false if the
-// message is truncated or malformed.
+// Calls f(field, number, bytes) for each field in order; the value of a fixed-width field is passed as bytes. Returns
+// false if the message is truncated or malformed.
 template <class F>
 bool each_field(std::string_view bytes, F&& f) {
   size_t at = 0;

@@ -8,14 +8,14 @@
 
 namespace amp::isa {
 
-// Convert the first elements with instructions of the running CPU and return how many; the caller converts the rest.
-// The result is 0 if there are none that are faster than compiled loops.
+// Convert the first elements with instructions of the running CPU and return how many they converted; the caller
+// converts the rest. They convert no elements if the CPU has no instructions faster than compiled loops.
 int64_t to_float(const Half* src, float* dst, int64_t n);
 int64_t from_float(const float* src, Half* dst, int64_t n);
 int64_t from_float(const float* src, BFloat16* dst, int64_t n);
 
 bool has_crc32c();
-// Returns the state after the `size` bytes at p. Requires has_crc32c().
+// Returns the CRC state after appending the `size` bytes at p. Requires has_crc32c().
 uint32_t crc32c(uint32_t state, const uint8_t* p, int64_t size);
 
 }  // namespace amp::isa

@@ -1,4 +1,4 @@
-// CRC-32C with the instructions of FEAT_CRC32.
+// CRC-32C with the instructions of FEAT_CRC32, if the CPU has it.
 #include <arm_acle.h>
 #include <asm/hwcap.h>
 #include <sys/auxv.h>

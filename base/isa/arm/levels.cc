@@ -1,4 +1,4 @@
-// The level of the running ARM CPU, as Linux reports it.
+// Detects the level (base/simd.h) of the running ARM CPU from the capabilities that Linux reports.
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 

@@ -6,7 +6,7 @@
 
 namespace amp {
 
-enum class Isa { neon, bf16 };  // Armv8.0; Armv8.2 with FEAT_BF16 (BFDOT)
+enum class Isa { neon, bf16 };  // neon: Armv8.0; bf16: Armv8.2 with FEAT_BF16 (BFDOT)
 Isa cpu_isa();
 
 namespace detail {

@@ -1,4 +1,4 @@
-// Conversions of fp16 and bf16 with F16C and AVX-512.
+// Conversions of fp16 with F16C, and of bf16 with AVX-512.
 #include <immintrin.h>
 
 #include "base/isa/isa.h"
@@ -22,11 +22,11 @@ namespace {
   }
   return i;
 }
-// Converts as BFloat16::encode, but 16 elements at a time: for narrower vectors the compiler needs three times as many
-// instructions to pack the results.
+// Converts as BFloat16::encode does, 16 elements at a time. With narrower vectors the compiler would need three times
+// as many instructions to pack the results.
 [[gnu::target("avx512f,avx512bw")]] int64_t float_to_bf16_v4(const float* src, BFloat16* dst, int64_t n) {
   const __m512i one = _mm512_set1_epi32(1), half = _mm512_set1_epi32(0x7fff), quiet = _mm512_set1_epi32(0x40);
-  constexpr __mmask16 all = 0xffff;  // g++ 12 warns about the forms without a mask
+  constexpr __mmask16 all = 0xffff;  // passed because g++ 12 warns about the intrinsics without a mask
   int64_t i = 0;
   for (; i + 16 <= n; i += 16) {
     const __m512 x = _mm512_loadu_ps(src + i);

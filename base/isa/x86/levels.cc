@@ -1,4 +1,4 @@
-// The level of the running x86-64 CPU.
+// Detects the level (base/simd.h) of the running x86-64 CPU.
 #include <cstdlib>
 
 #include "base/isa/x86/amx.h"

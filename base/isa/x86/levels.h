@@ -5,7 +5,7 @@
 
 namespace amp {
 
-enum class Isa { v2, v3, v4 };  // SSE4.2; AVX2 + FMA + F16C; AVX-512 F/BW/CD/DQ/VL
+enum class Isa { v2, v3, v4 };  // v2: SSE4.2; v3: AVX2 + FMA + F16C; v4: AVX-512 F/BW/CD/DQ/VL
 Isa cpu_isa();
 
 // AVX-512 code uses 256-bit vectors: g++ 12 vectorizes fewer loops at 512 bits, and 512-bit code lowers the clock of
@@ -64,7 +64,7 @@ void at_level(const Fn& fn) {
   const auto v3 = [&]() AMP_INLINE { fn.template operator()<8>(); };
   const auto v2 = [&]() AMP_INLINE { fn.template operator()<4>(); };
   switch (cpu_isa()) {
-#ifdef __clang__  // the vectors of each level, compiled for the baseline's instructions
+#ifdef __clang__  // calls the variant for each level directly, compiled without the level's instructions
     case Isa::v4:
       return v4();
     case Isa::v3:
