@@ -1,4 +1,4 @@
-// Attributes of a node: the attribute kinds of ONNX, looked up by name with a default.
+// The attributes of a node, with the attribute kinds of ONNX. They are read by name; a missing one has a default.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ class Attrs {
   using Value = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                              std::vector<std::string>, HostTensor, std::shared_ptr<const SourceGraph>>;
 
-  // Defined in attrs.cc because the code of the map and the variant is large and would be generated in every file.
+  // The special members are defined in attrs.cc. Otherwise each file would contain the large code of map and variant.
   Attrs();
   Attrs(std::initializer_list<std::pair<const std::string, Value>> items);
   Attrs(const Attrs&);
@@ -38,7 +38,7 @@ class Attrs {
   std::string s(const std::string& name, const std::string& fallback) const;
   std::vector<int64_t> ints(const std::string& name, std::vector<int64_t> fallback = {}) const;
   std::vector<double> floats(const std::string& name, std::vector<double> fallback = {}) const;
-  const HostTensor* tensor(const std::string& name) const;  // null if absent
+  const HostTensor* tensor(const std::string& name) const;  // returns null if the attribute is absent
   std::shared_ptr<const SourceGraph> graph(const std::string& name) const;
 
   // Returns a canonical text of all attributes, for common subexpression elimination. Tensors are compared by address.

@@ -1,6 +1,6 @@
-// Reverse-mode differentiation in reverse node order. The contributions to a gradient are kept in order of arrival and
-// summed on demand, so that sums do not depend on hashing or threads. Gradients of adjacent slices are concatenated
-// instead of padded and added.
+// Reverse-mode differentiation: visits the nodes in reverse order. The contributions to a gradient are stored in order
+// of arrival and summed when the sum is read, so that sums do not depend on hashing or threads. Gradients of adjacent
+// slices are concatenated instead of padded and added.
 #include "graph/autodiff.h"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ void Autodiff::contribute(ValueId v, ValueId part) {
   parts_[static_cast<size_t>(v.index)].push_back(b_.cast(part, x.dtype));
 }
 
-// If the parts are gradients of slices that together cover an axis without gaps, returns their Concat, which avoids
-// padding each with zeros and adding. Otherwise returns an invalid id.
+// If the parts are gradients of slices that together cover an axis without gaps, returns their Concat. It is cheaper
+// than padding each part with zeros and adding. Otherwise returns an invalid id.
 static ValueId join_slices(Builder& b, const std::vector<ValueId>& parts) {
   struct Slice {
     int64_t start;
@@ -77,7 +77,7 @@ ValueId Autodiff::grad(ValueId v) {
   if (!reached(v)) return {};
   auto& parts = parts_[static_cast<size_t>(v.index)];
   const Origin before = b_.origin;
-  if (!*before.role) b_.origin.role = "gradient of";  // grad() is called after run()
+  if (!*before.role) b_.origin.role = "gradient of";  // the role is empty if run() has ended
   if (parts.size() > 1) {
     if (const ValueId joined = join_slices(b_, parts)) parts = {joined};
   }
@@ -92,7 +92,7 @@ ValueId Autodiff::grad(ValueId v) {
 
 void Autodiff::run(std::vector<std::pair<NodeId, Error>>* faults) {
   for (int32_t n = n_nodes_; n-- > 0;) {
-    const Node node = b_.graph().node(NodeId{n});  // a copy, because nodes are added to the graph below
+    const Node node = b_.graph().node(NodeId{n});  // a copy, because adding nodes to the graph below moves them
     if (std::none_of(node.out.begin(), node.out.end(), [&](ValueId v) { return reached(v); })) continue;
     if (std::none_of(node.in.begin(), node.in.end(), [&](ValueId v) { return v && wanted(v); })) continue;
     b_.origin = Origin{node.origin.source_node, "gradient of", node.origin.compute};

@@ -22,13 +22,13 @@ class GradBuilder {
   ValueId in(size_t i) const { return node().in.at(i); }
   ValueId out(size_t i) const { return node().out.at(i); }
   const Dims& dims(ValueId v) const { return b.dims(v); }
-  bool needs(size_t i) const;   // is the gradient of input i needed?
-  bool has_dy(size_t i) const;  // has a gradient arrived at output i?
+  bool needs(size_t i) const;   // whether the gradient of input i is needed
+  bool has_dy(size_t i) const;  // whether a gradient has arrived at output i
   ValueId dy(size_t i);         // the gradient of output i, with dims and type of out(i); zeros if none arrived
   ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {}) {
     return b.op(name, std::move(in), std::move(attrs));
   }
-  // Adds v to the gradient of input i: sums over broadcast dims, casts to in(i)'s type, accumulates.
+  // Adds v to the gradient of input i: sums v over broadcast dims, casts it to in(i)'s type, and accumulates it.
   void add_grad(size_t i, ValueId v);
 
  private:
@@ -38,15 +38,15 @@ class GradBuilder {
 
 class Autodiff {
  public:
-  // wrt: the values whose gradients are needed. Nodes that do not depend on them are not differentiated.
+  // wrt: the values whose gradients are needed. The nodes that do not depend on these values are not differentiated.
   Autodiff(Builder& b, const std::vector<ValueId>& wrt);
 
-  void seed(ValueId y, ValueId dy) { contribute(y, dy); }  // dL/dy, with the dims of y
+  void seed(ValueId y, ValueId dy) { contribute(y, dy); }  // seeds dL/dy, which has the dims of y
   // Differentiates all nodes that existed at construction, in reverse order. If `faults` is given, it receives the
   // error of each node that cannot be differentiated, and no gradient passes that node. Otherwise the first error is
   // thrown.
   void run(std::vector<std::pair<NodeId, Error>>* faults = nullptr);
-  ValueId grad(ValueId v);  // invalid if no gradient reaches v
+  ValueId grad(ValueId v);  // the gradient of v; invalid if no gradient reaches v
   bool wanted(ValueId v) const {
     return v.index < static_cast<int32_t>(wanted_.size()) && wanted_[static_cast<size_t>(v.index)];
   }
@@ -58,11 +58,11 @@ class Autodiff {
  private:
   Builder& b_;
   int32_t n_nodes_;
-  std::vector<bool> wanted_;                 // per value: depends on one of wrt
+  std::vector<bool> wanted_;                 // per value: whether it depends on one of wrt
   std::vector<std::vector<ValueId>> parts_;  // per value: contributions in order of arrival
 };
 
-// Returns the nodes on a path from wrt to the targets whose operator lacks the gradient rule that this path needs.
+// Returns the nodes on paths from wrt to the targets whose operator lacks the gradient rule that such a path needs.
 std::vector<NodeId> gradient_blockers(const Graph&, const std::vector<ValueId>& wrt,
                                       const std::vector<ValueId>& targets);
 

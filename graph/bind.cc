@@ -1,5 +1,5 @@
 // bind() lowers the live nodes in topological order with a Builder. Leaves (inputs, parameters, constants) are bound on
-// first use. Budget limits nodes and bytes, because files may unroll loops or expand shapes without bound.
+// first use. Budget limits nodes and bytes: a small file can unroll loops or expand shapes to any size.
 #include "graph/bind.h"
 
 #include <algorithm>
@@ -114,7 +114,7 @@ ValueId bind_constant(const SourceValue& v, const BindOptions& o, Builder& b) {
   return b.constant(v.data.cast(working_type(v.data.dtype(), o.float_type)));
 }
 
-// Binds a constant without elements (a cache without positions). An open first dimension gets the rows of the batch.
+// Binds a constant without elements, such as a cache without positions. An open first dimension gets the batch's rows.
 ValueId bind_empty(const SourceGraph& g, const SourceValue& v, const BindOptions& o, Builder& b) {
   Dims dims = v.data.dims();
   if (v.dims[0].value < 0) dims[0] *= fed_rows(g, o.input_dims, v.dims[0]);
@@ -144,7 +144,7 @@ ValueId repeated_param(Builder& b, ValueId p, const SourceValue& v) {
   Dims one = whole;
   if (b.dims(p).size() == whole.size()) {
     one[axis] = b.dims(p)[axis];
-    p = b.expand(p, one);  // p has extent 1 along other axes whose slices are all equal
+    p = b.expand(p, one);  // p may have extent 1 along other axes too, whose slices are all equal
   } else {
     one[axis] /= numel(whole) / numel(b.dims(p));
     p = b.reshape(p, one);
@@ -171,7 +171,8 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
       const int master = params.source_value[static_cast<size_t>(slot)];
       const SourceValue& m = g.values[static_cast<size_t>(master)];
       ValueId p;
-      // A slot has only one Value. A tied copy shares the Value of its master, so that their gradients accumulate.
+      // Only one Value may exist per parameter slot. A tied copy shares the Value of its master, so their gradients
+      // accumulate.
       for (int32_t i = 0; i < b.graph().n_values() && !p; ++i) {
         const Value& x = b.graph().value(ValueId{i});
         if (x.kind == ValueKind::param && x.slot == slot) p = ValueId{i};
@@ -199,8 +200,8 @@ ValueId bind_leaf(const SourceGraph& g, const ParamTable& params, const BindOpti
 }  // namespace
 
 namespace {
-// Limits the nodes and bytes that lowering adds to a graph. check() throws if the values from index `from` on exceed a
-// limit; folded constants count too.
+// Limits the nodes and bytes that lowering adds to a graph. check() throws if the values with index `from` or higher
+// exceed a limit; folded constants count too.
 class Budget {
  public:
   Budget(const SourceGraph& g, const BindOptions& o) : limit_(activation_limit(g, o.input_dims)) {
@@ -214,7 +215,7 @@ class Budget {
   void check(const Graph& g, int32_t from) {
     count();
     if (g.n_nodes() > limits().graph_nodes) refuse_nodes("loops are unrolled");
-    if (depth_ > 1) return;  // the enclosing loop checks all values of its iterations
+    if (depth_ > 1) return;  // the enclosing loop checks the values of its iterations
     for (int32_t i = from; i < g.n_values(); ++i) {
       const Value& v = g.value(ValueId{i});
       const int64_t bytes = checked_mul(numel(v.dims), size_of(v.dtype));
@@ -228,8 +229,8 @@ class Budget {
   }
 
  private:
-  // Counts the nodes and loop bodies that this thread has lowered since its outermost bind() began. The graph's size is
-  // not enough, because nested loops may leave no nodes.
+  // Counts the nodes and loop bodies that this thread has lowered since its outermost bind() began. The size of the
+  // graph is no substitute for this count, because nested loops may leave no nodes in it.
   static void count() {
     if (++lowered_ > limits().graph_nodes) refuse_nodes("loops are unrolled");
   }
@@ -237,8 +238,8 @@ class Budget {
   int64_t limit_, constants_ = 0;
 };
 
-// Returns true if the file fixes all input extents except the first (the batch). A size that does not match is then an
-// error in the file, not in the data.
+// Returns true if the file fixes all input extents except the first (the batch). If a size does not match then, the
+// error is in the file, not in the data.
 bool fixed_sizes(const SourceGraph& g) {
   return std::all_of(g.inputs.begin(), g.inputs.end(), [&](int i) {
     const SourceValue& v = g.values[static_cast<size_t>(i)];
@@ -247,7 +248,7 @@ bool fixed_sizes(const SourceGraph& g) {
   });
 }
 
-using Leaf = std::function<ValueId(int)>;  // binds a source value that no node produces
+using Leaf = std::function<ValueId(int)>;  // a function that binds a source value that no node produces
 
 const OnnxOp& op_of(const SourceNode& node) {
   if (const OnnxOp* op = find_onnx_op(node.domain, node.op, node.version)) return *op;
@@ -261,9 +262,9 @@ const OnnxOp& op_of(const SourceNode& node) {
        "name tensors as outputs with `output`");
 }
 
-// Binds the live nodes of a graph in order. If own_origin is true, core nodes get the index of their source node as
-// origin; otherwise they get the builder's current origin. If `faults` is given, it receives the errors; otherwise the
-// first error is thrown.
+// Binds the live nodes of a graph in order. own_origin: if true, core nodes get the index of their source node as
+// origin; if false, the builder's current origin. `faults`, if given, receives the errors; without it, the first error
+// is thrown.
 Bound bind_nodes(const SourceGraph& g, const std::vector<int>& outputs, const BindOptions& o, Builder& b,
                  const Leaf& bind_leaf, bool own_origin, std::map<int, Error>* faults) {
   Bound bound;

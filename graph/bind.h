@@ -1,5 +1,5 @@
-// bind() specializes a SourceGraph for concrete input shapes to a Graph of core operators. Shape arithmetic, ranges and
-// constant masks are folded; only nodes that the requested outputs need are kept.
+// bind() converts a SourceGraph to a Graph of core operators for concrete input shapes. Shape arithmetic, ranges and
+// constant masks are folded. Only nodes that the requested outputs need are kept.
 #pragma once
 
 #include <map>
@@ -25,9 +25,9 @@ struct BindOptions {
   DType float_type = DType::f32;           // f32, or f64 for numerical checks
   std::map<std::string, Dims> input_dims;  // for every graph input that is needed
   std::vector<int> outputs;                // requested values, as indices in SourceGraph::values
-  bool train = false;                      // dropout nodes are active
+  bool train = false;                      // whether dropout nodes are active
   bool batchnorm_train = false;
-  bool sync_batchnorm = false;  // batch statistics are computed over all ranks
+  bool sync_batchnorm = false;  // whether batch statistics are computed over all ranks
   // If true, BatchNormalization nodes that the file stores in training form (training_mode = 1, or several outputs
   // before opset 14) use batch statistics.
   bool batchnorm_as_written = false;
@@ -40,16 +40,16 @@ struct Bound {
 // Binds the model and appends its nodes to the builder's graph. Errors name the source node.
 Bound bind(const SourceGraph&, const ParamTable&, const BindOptions&, Builder&);
 
-// As bind(), but continues after errors: `faults` receives the error of each node that cannot be bound, and nodes that
-// need its outputs are skipped.
+// Does the same as bind(), but continues after errors: `faults` receives the error of each node that cannot be bound,
+// and nodes that need its outputs are skipped.
 Bound bind_tolerant(const SourceGraph&, const ParamTable&, const BindOptions&, Builder&, std::map<int, Error>& faults);
 
 // A node with nested graphs (branches, loop bodies) also reads the outer values that the nested graphs capture. These
-// values follow its declared inputs, and the attribute of this name lists their names in the nested graphs.
+// values follow the node's declared inputs. The attribute of this name lists their names in the nested graphs.
 inline constexpr const char* kCaptures = "captures";
-// Binds a nested graph and returns its outputs; ids of outputs that are not wanted are invalid. `inputs` are its
-// declared inputs, `captured` the outer values by name. It cannot contain parameters: floating-point tensors in it are
-// constants.
+// Binds a nested graph and returns its outputs; ids of outputs that are not wanted are invalid. inputs: the nested
+// graph's declared inputs. captured: the outer values by name. A nested graph has no parameters: floating-point
+// tensors in it are constants.
 std::vector<ValueId> bind_body(const SourceGraph&, const std::vector<ValueId>& inputs,
                                const std::map<std::string, ValueId>& captured, const std::vector<bool>& wanted,
                                const BindOptions&, Builder&);

@@ -1,5 +1,5 @@
 // Builder::ops() validates a node, simplifies it, eliminates common subexpressions and folds constants, in this order.
-// Nodes with an effect (random, communication) are neither merged nor folded.
+// Nodes with an effect (random numbers, communication) are neither merged nor folded.
 #include "graph/builder.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace amp {
 
 namespace {
-constexpr int64_t kLazyExpandBytes = int64_t{1} << 20;  // a larger expansion of a constant is not folded
+constexpr int64_t kLazyExpandBytes = int64_t{1} << 20;  // an Expand of a constant to more bytes than this is not folded
 
-// Evaluates a node whose inputs are constants.
+// Evaluates a node whose inputs are constants. Returns its outputs.
 std::vector<HostTensor> fold(const Graph& g, const Evaluator& evaluate, const OpDef& def,
                              const std::vector<ValueId>& in, const Attrs& attrs,
                              const std::vector<std::pair<DType, Dims>>& outputs, int64_t bytes) {
@@ -23,7 +23,7 @@ std::vector<HostTensor> fold(const Graph& g, const Evaluator& evaluate, const Op
   for (const ValueId v : in) inputs.push_back(v ? g.value(v).constant : HostTensor());
   try {
     return evaluate(def, inputs, attrs, outputs);
-  } catch (const Error& e) {  // a data error becomes a model error, because the data are the model's constants
+  } catch (const Error& e) {  // the data are the model's constants, so it is a model error
     if (e.exit() != Exit::data) throw;
     fail(Exit::model, "E_INDEX", cat("among the model's constants: ", e.fact()));
   }
@@ -66,7 +66,7 @@ std::vector<ValueId> Builder::ops(std::string_view name, std::vector<ValueId> in
       int64_t bytes = 0;
       for (const auto& [t, d] : c.outputs) bytes = std::max(bytes, checked_mul(numel(d), size_of(t)));
       const bool grows = def.name == "Expand" && bytes > kLazyExpandBytes;
-      if (def.view && graph_.value(in[0]).constant)  // shares the bytes
+      if (def.view && graph_.value(in[0]).constant)  // a view shares the constant's bytes
         return {constant(graph_.value(in[0]).constant.reshaped(c.outputs.at(0).second))};
       if (!grows && !def.deferred) {
         std::vector<ValueId> out;
@@ -99,7 +99,7 @@ const HostTensor* Builder::constant_of(ValueId v) const {
   return x.kind == ValueKind::constant ? &x.constant : nullptr;
 }
 
-// Evaluates the node, and those that move or convert its output (a Transpose).
+// Evaluates the node that computes v, after the nodes from which it gets its inputs.
 HostTensor Builder::content_of(ValueId v) const {
   if (const HostTensor* t = constant_of(v)) return *t;
   const Value& x = graph_.value(v);

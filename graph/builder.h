@@ -22,14 +22,14 @@ class Builder {
  public:
   Builder(Graph& graph, Evaluator evaluator) : graph_(graph), evaluate_(std::move(evaluator)) {}
 
-  Origin origin;  // assigned to every node that is added
+  Origin origin;  // assigned to every node that op() and ops() add
 
-  ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});  // output 0
-  // The same for a braced list of inputs.
+  ValueId op(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});  // returns output 0
+  // The same function for inputs in braces.
   ValueId op(std::string_view name, std::initializer_list<ValueId> in, Attrs attrs = {});
-  std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});  // all outputs
-  ValueId constant(HostTensor t);     // equal scalars and small vectors are shared
-  ValueId scalar(double v, DType t);  // rank 0
+  std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> in, Attrs attrs = {});  // returns all outputs
+  ValueId constant(HostTensor t);     // returns the existing value for an equal scalar or small vector
+  ValueId scalar(double v, DType t);  // returns a constant of rank 0
 
   const Graph& graph() const { return graph_; }
   Graph& mutable_graph() { return graph_; }
@@ -37,10 +37,10 @@ class Builder {
   const Dims& dims(ValueId v) const { return graph_.value(v).dims; }
   DType dtype(ValueId v) const { return graph_.value(v).dtype; }
   int64_t rank(ValueId v) const { return static_cast<int64_t>(dims(v).size()); }
-  // Returns the content of a constant; null for other values.
+  // Returns the content of a constant, or null if v is not a constant.
   const HostTensor* constant_of(ValueId v) const;
-  // Returns the content of a constant, also if a node that is not folded computes it (OpDef::deferred). Returns an
-  // empty tensor for other values.
+  // Returns the content of a constant, even if a node that is not folded computes the constant (OpDef::deferred).
+  // Returns an empty tensor for other values.
   HostTensor content_of(ValueId v) const;
   // True if v is a constant whose elements all equal x.
   bool is_constant(ValueId v, double x) const;

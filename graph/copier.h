@@ -12,7 +12,7 @@ namespace amp {
 // Maps values of the old graph to values of the new one. Inputs, parameters and constants are copied on first use.
 class ValueMap {
  public:
-  // With a builder, equal constants are shared.
+  // If a builder is given, equal constants are shared.
   ValueMap(const Graph& from, Graph& to, Builder* builder = nullptr)
       : g_(from), out_(to), builder_(builder), map_(static_cast<size_t>(from.n_values())) {}
 
@@ -45,7 +45,7 @@ class ValueMap {
   void set(const std::vector<ValueId>& was, const std::vector<ValueId>& made) {
     for (size_t i = 0; i < made.size(); ++i) set(was[i], made[i]);
   }
-  // Copies outputs and parameter gradients; call it after the last node.
+  // Copies the lists of outputs and parameter gradients to the new graph; call it after the last node.
   void finish() {
     for (const auto& o : g_.outputs) out_.outputs.push_back({o.name, (*this)(o.value)});
     for (const auto& p : g_.param_grads) out_.param_grads.push_back({p.slot, (*this)(p.value)});
@@ -65,20 +65,20 @@ inline std::vector<std::pair<DType, Dims>> types_of(const Graph& g, const std::v
   return out;
 }
 
-// Copies nodes, optionally with other output types. To omit a node, give its outputs an alias first.
+// Copies nodes of a graph, optionally with other output types. To omit a node, first give its outputs an alias.
 class Copier {
  public:
   explicit Copier(const Graph& g) : map_(g, out), g_(g) {}
 
   ValueId operator()(ValueId v) { return map_(v); }
   void alias(ValueId v, ValueId to) { map_.set(v, to); }
-  // Adds a node with the operator and attributes of `like`. `in` and `was` are values of the old graph: the node reads
+  // Adds a node with the operator and attributes of `like`. `in` and `was` are values of the old graph. The node reads
   // the copies of `in`, and its outputs become the copies of `was`.
   void add(const Node& like, const std::vector<ValueId>& in, const std::vector<ValueId>& was,
            const std::vector<std::pair<DType, Dims>>& outputs) {
     map_.set(was, out.node(out.add_copy(like, map_(in), outputs)).out);
   }
-  // Copies node n. If `instead` is given, the node reads (*instead)[v] in place of each value v of the old graph.
+  // Copies node n. instead: if given, the node reads (*instead)[v] in place of each value v of the old graph.
   void node(NodeId n, const std::vector<std::pair<DType, Dims>>& outputs,
             const std::vector<ValueId>* instead = nullptr) {
     const Node& node = g_.node(n);

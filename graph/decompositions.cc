@@ -1,5 +1,5 @@
 // decompose_operators() replaces nodes level by level, until no node has a decomposition. The results must have the
-// types and shapes of the values that they replace, including storage types that a precision plan has changed.
+// same types and shapes as the values that they replace, also where a precision plan has changed the storage types.
 #include "graph/decompositions.h"
 
 #include <optional>
@@ -13,7 +13,8 @@ namespace amp {
 
 namespace {
 
-// Returns the inputs with 16-bit values cast to fp32: kernels compute in fp32, so their decompositions must too.
+// Returns the inputs, with 16-bit values cast to fp32. Kernels compute in fp32, so their decompositions must do the
+// same.
 std::vector<ValueId> widened(Builder& b, std::vector<ValueId> in) {
   for (ValueId& v : in) {
     if (v && is_low(b.dtype(v))) v = b.cast(v, DType::f32);
@@ -21,7 +22,7 @@ std::vector<ValueId> widened(Builder& b, std::vector<ValueId> in) {
   return in;
 }
 
-// Returns the graph with one level of decompositions expanded; nullopt if no node has a decomposition.
+// Replaces each node that has a decomposition by its decomposition. Returns the new graph; nullopt if no node has one.
 std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
   Graph out;
   Builder b(out, evaluator);
@@ -40,9 +41,9 @@ std::optional<Graph> expand_once(const Graph& g, const Evaluator& evaluator) {
     const bool fresh = kept && out.n_nodes() > before;
     check(made.size() == node.out.size(), cat("the definition of ", node.op->name, " has ", made.size(), " outputs"));
     for (size_t i = 0; i < made.size(); ++i) {
-      if (!made[i]) continue;  // the decomposition omits outputs that have no readers
+      if (!made[i]) continue;  // the decomposition has left out an output that has no readers
       const Value& want = g.value(node.out[i]);
-      // a pass may have changed the storage type that inference gives
+      // A pass may have changed the storage type that shape inference gives.
       if (out.value(made[i]).dtype != want.dtype && is_float(want.dtype)) {
         if (fresh && out.value(made[i]).kind == ValueKind::temp)
           out.set_dtype(made[i], want.dtype);

@@ -13,7 +13,7 @@ namespace amp {
 Graph decompose_operators(Graph graph, const Evaluator& evaluator);
 
 // Fails with E_NO_SECOND_GRADIENT if a path from wrt to `of` (gradients) contains an operator without a gradient rule.
-// `source` is the model that `graph` was bound from; it is used for the message.
+// source: the model that `graph` was bound from; the message names its nodes.
 void require_second_gradients(const Graph& graph, const std::vector<ValueId>& wrt, const std::vector<ValueId>& of,
                               const SourceGraph& source);
 

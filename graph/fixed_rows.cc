@@ -1,6 +1,6 @@
 // The number of fixed rows is stored in the SourceGraph: the first dim of each batch input has the symbol kMark.
-// RowPadding uses copies of real rows as padding, because zeros may be invalid inputs (a fully masked row, a norm of
-// zero).
+// RowPadding fills missing rows with copies of real rows, because zeros may be invalid inputs (a fully masked row, a
+// norm of zero).
 #include "graph/fixed_rows.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace amp {
 
 namespace {
 
-constexpr const char* kMark = "#rows";  // symbol of a first dimension that holds the rows of a batch
+constexpr const char* kMark = "#rows";  // symbol of the first dimension of batch inputs
 
 bool marked(const SourceValue& v) {
   return v.rank_known && !v.dims.empty() && v.dims[0].value > 0 && v.dims[0].symbol == kMark;
@@ -26,7 +26,7 @@ ValueId first_rows(Builder& b, ValueId x, int64_t rows, size_t axis = 0) {
       {{"starts", std::vector<int64_t>(d.size(), 0)}, {"steps", std::vector<int64_t>(d.size(), 1)}, {"dims", d}});
 }
 
-// Returns x with its rows repeated cyclically up to `rows`.
+// Returns x with its rows repeated cyclically until there are `rows` rows.
 ValueId repeated_rows(Builder& b, ValueId x, int64_t rows) {
   const int64_t own = b.dims(x)[0];
   std::vector<ValueId> parts(static_cast<size_t>(rows / own), x);
@@ -63,7 +63,7 @@ void set_fixed_length(SourceGraph& g, int64_t length) {
 
 int set_free_rows(SourceGraph& g, const std::vector<int>& outputs, bool free) {
   const std::vector<bool> live = live_nodes(g, outputs);
-  std::vector<bool> fed(g.values.size(), false);  // per value: depends on an input
+  std::vector<bool> fed(g.values.size(), false);  // per value: whether it depends on an input
   for (const int v : fed_inputs(g, g.inputs)) fed[static_cast<size_t>(v)] = true;
   int set = 0;
   for (size_t n = 0; n < g.nodes.size(); ++n) {

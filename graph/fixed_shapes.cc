@@ -1,8 +1,8 @@
 // find_fixed_shapes() binds the graph, without executing it, for 2 and for 3 rows. Usually the outputs' rows grow with
 // the inputs' rows; then any number of rows is possible, and no candidates are tried. Otherwise candidates are bound
-// one by one. A candidate is preferred if its outputs have as many rows as the inputs, and not a multiple of them. The
-// reason is that a graph that always outputs 8 rows can also be bound for 4. Limits on time and tries keep large models
-// fast.
+// one by one. A candidate for which the outputs have as many rows as the inputs is preferred to one for which they have
+// a multiple, because a graph that always outputs 8 rows can also be bound for 4. Limits on time and tries bound the
+// search for large models.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kLargest = 4096;      // maximum number of rows and maximum length
 constexpr size_t kMostTries = 400;      // maximum number of bindings
 constexpr double kMostSeconds = 5;      // time limit of all bindings
-constexpr int64_t kShortConstant = 64;  // maximum elements of a shape or index list
+constexpr int64_t kShortConstant = 64;  // maximum number of elements of a shape or index list
 
 using OutputDims = std::vector<Dims>;  // shapes of the outputs that depend on an input
 
@@ -75,14 +75,14 @@ class Prober {
       const int64_t is = x.dims[i].value;
       const std::optional<int64_t> named = symbols.of(x.dims[i].symbol);
       if (i == 0)
-        d.push_back(is == 1 && varies_ ? 1 : rows);  // an extent of 1 is not a batch if other inputs have other extents
+        d.push_back(is == 1 && varies_ ? 1 : rows);  // if extents vary, an extent of 1 is not the batch
       else if (is >= 0)
         d.push_back(is);
       else if (named)
         d.push_back(*named);
       else
         d.push_back(x.dims.size() == 4 && i == 1 && is_float(x.dtype) && x.dims[3].value != 1 && x.dims[3].value != 3
-                        ? 3  // channels
+                        ? 3  // the channels of an image
                         : length);
     }
     return d;
@@ -105,8 +105,8 @@ void add(std::vector<int64_t>& to, int64_t n) {
 
 bool scalar(const Dims& d) { return d.size() < 2 && numel(d) == 1; }
 
-// Returns true if a dimension of the output grows in proportion to the rows, from `two` (2 rows) to `many` (`rows`
-// rows). Also returns true for scalars.
+// Returns true if a dimension of the output grows in proportion to the rows, from shape `two` (2 rows) to shape `many`
+// (`rows` rows). Also returns true for scalars.
 bool follows(const Dims& two, const Dims& many, int64_t rows) {
   if (scalar(two) && scalar(many)) return true;
   for (size_t k = 0; k < std::min(two.size(), many.size()); ++k) {
@@ -122,7 +122,7 @@ bool follow(const OutputDims& two, const OutputDims& three) {
   return true;
 }
 
-// Returns the elements of all constant `ends` of live Slices.
+// Returns all numbers in the constant `ends` of live Slices.
 std::set<int64_t> slice_ends(const SourceGraph& g, const std::vector<int>& outputs) {
   std::set<int64_t> out;
   const std::vector<bool> live = live_nodes(g, outputs);
@@ -139,7 +139,7 @@ std::set<int64_t> slice_ends(const SourceGraph& g, const std::vector<int>& outpu
   return out;
 }
 
-// Returns the number of rows above which the outputs do not grow, such as 8 after a Slice of the first 8 rows; 0 if
+// Returns the number of rows above which the outputs stop growing, such as 8 after a Slice of the first 8 rows; 0 if
 // they always grow.
 int64_t most_rows(const SourceGraph& g, Prober& p, const std::vector<int>& outputs, const OutputDims& two,
                   int64_t length) {
@@ -148,7 +148,7 @@ int64_t most_rows(const SourceGraph& g, Prober& p, const std::vector<int>& outpu
   for (const int64_t end : {*ends.rbegin(), *ends.begin()}) {
     const int64_t rows = std::max<int64_t>(4, end + 1);
     const std::optional<OutputDims> many = p.bind(rows, length);
-    if (!many) continue;  // `rows` is too large to be bound
+    if (!many) continue;  // the graph cannot be bound for that many rows
     for (size_t i = 0; i < two.size(); ++i) {
       if (follows(two[i], (*many)[i], rows) || two[i].empty() || (*many)[i].empty() || two[i][0] < 2) continue;
       const int64_t most = (*many)[i][0] / (two[i][0] / 2);
@@ -225,7 +225,8 @@ std::vector<int64_t> numbers_of(const SourceGraph& g, const std::vector<int>& ou
   return out;
 }
 
-// Returns candidates in this order: declared extents, 1, the graph's numbers, divisors of these numbers.
+// Returns the candidates in the order in which they are tried: declared extents, 1, the graph's numbers, their
+// divisors.
 std::vector<int64_t> candidates_of(const SourceGraph& g, const std::vector<int>& inputs,
                                    const std::vector<int64_t>& numbers) {
   std::vector<int64_t> out = declared_rows(g, inputs);
@@ -246,7 +247,7 @@ std::vector<int64_t> lengths_of(const Prober& p, const std::vector<int64_t>& num
   std::vector<int64_t> out = p.pictures() ? std::vector<int64_t>{224, 32, 64, 28, 96, 128, 256, 299, 384, 512}
                                           : std::vector<int64_t>{3, 8, 16, 32, 64, 128, 256, 512};
   for (const int64_t n : numbers) add(out, n);
-  for (const int64_t n : numbers) {  // a square number may be the number of pixels of an image; 49 gives the side 7
+  for (const int64_t n : numbers) {  // a square number may be the pixel count of an image: 49 gives side 7
     const auto root = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(n))));
     if (p.pictures() && root * root == n) add(out, root);
   }

@@ -1,7 +1,7 @@
-// find_folded_rows() binds the graph for one row more than it was exported with. Candidates are the tensors that
-// consist of as many equal slices as the graph has rows; each gets one slice more. Candidates that a failing node reads
-// are removed until the result is stable. A remaining candidate holds folded rows if the graph fails to bind when that
-// candidate keeps the number of slices in the file.
+// find_folded_rows() binds the graph for one row more than at export. Candidates are the tensors that consist of as
+// many equal slices as the graph has rows; for this binding, each candidate gets one slice more. Candidates that a
+// failing node reads are removed until the set is stable. A remaining candidate holds folded rows if binding fails once
+// that candidate keeps the number of slices in the file.
 #include "graph/folded_rows.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class FoldedRowSearch {
   // the zeros of an initial state have as many rows as the parameters used with it.
   void find_candidates() {
     constexpr int64_t kMostElements = int64_t{1} << 24;
-    std::set<int> flipped;  // masters of transposed or reshaped copies
+    std::set<int> flipped;  // masters of copies that are transposed or reshaped
     for (const SourceValue& v : g_.values) {
       if (v.tied_to >= 0 && (v.tied_transposed || v.dims.size() != g_.value(v.tied_to).dims.size()))
         flipped.insert(v.tied_to);
@@ -85,8 +85,8 @@ class FoldedRowSearch {
     }
   }
 
-  // Returns the errors of binding the graph for a batch of `rows` rows, where each tensor in `followers` has `rows`
-  // slices too.
+  // Returns the errors of binding the graph for a batch of `rows` rows, with `rows` slices in each tensor in
+  // `followers`.
   Faults faults(int64_t rows, const std::map<int, FoldedRows>& followers, bool free_reshapes) const {
     SourceGraph g = g_;
     for (const int v : g.inputs) {
@@ -138,14 +138,14 @@ class FoldedRowSearch {
   }
 
   void accept_bound(bool free_reshapes) {
-    std::map<int, size_t> choice;  // candidate -> index of its axis
+    std::map<int, size_t> choice;  // candidate -> index into its possible axes
     for (const auto& [v, axes] : candidates_) {
       if (!found_.count(v)) choice[v] = 0;
     }
     std::map<int, FoldedRows> followers;
     Faults left;
-    // A candidate that a failing node reads moves to its next axis, or is removed after its last axis, until the result
-    // is stable.
+    // If a failing node reads a candidate, the candidate moves to its next axis, or is removed after its last axis.
+    // This is repeated until nothing changes.
     for (bool changed = true; changed;) {
       followers = found_;
       for (const auto& [v, k] : choice) followers.emplace(v, candidates_.at(v)[k]);
@@ -174,7 +174,7 @@ class FoldedRowSearch {
     }
   }
 
-  // Returns v and the candidates that are read together with v by a node that does not depend on the batch.
+  // Returns v and the candidates that reach a common node with v, if that node does not depend on the batch.
   std::set<int> joined_with(int v) const {
     std::set<int> out = {v};
     for (const SourceNode& n : g_.nodes) {
@@ -248,15 +248,15 @@ class FoldedRowSearch {
   const std::vector<int>& outputs_;
   const Evaluator& evaluator_;
   const int64_t rows_;
-  std::vector<bool> fed_;                              // per value: depends on the batch
+  std::vector<bool> fed_;                              // per value: whether it depends on the batch
   std::map<int, std::vector<FoldedRows>> candidates_;  // value -> its possible axes
-  // per value: candidates that it is computed from, for values that do not depend on the batch
+  // per value that does not depend on the batch: the candidates from which it is computed
   std::vector<std::set<int>> roots_;
   std::map<int, FoldedRows> found_;
 };
 
-// Returns a trained parameter that has the elements of `row`, or -1. A row of equal elements (an initialization) is not
-// compared, because its equality proves nothing.
+// Returns a trained parameter with the same elements as `row`, or -1. A row whose elements are all equal (an initial
+// value) is not compared, because its equality to a parameter proves nothing.
 int equal_parameter(const SourceGraph& g, const HostTensor& row) {
   if (one_value(row)) return -1;
   for (size_t i = 0; i < g.values.size(); ++i) {
@@ -294,7 +294,7 @@ std::vector<FoldedRows> find_folded_rows(const SourceGraph& g, const std::vector
 std::vector<std::string> tie_folded_rows(SourceGraph& g, const std::vector<FoldedRows>& folded) {
   std::vector<std::string> names;
   for (const FoldedRows& f : folded) {
-    if (g.value(f.value).tied_to >= 0) continue;  // tied below, together with its master
+    if (g.value(f.value).tied_to >= 0) continue;  // this copy is tied below, together with its master
     const HostTensor slice = repeated(g.value(f.value).data, f.axis, f.extent, 1), row = without_copies(slice, f.axis);
     const int equal = row.numel() == slice.numel() ? equal_parameter(g, row) : -1;
     const int master = equal < 0 ? add_row(g, f, row) : equal;
@@ -340,7 +340,7 @@ bool holds_copies(const HostTensor& t, int axis, int64_t repeats, double toleran
   const std::vector<double> x = tolerance > 0 ? t.to_doubles() : std::vector<double>();
   double largest = 0;
   for (const double v : x) largest = std::max(largest, std::abs(v));
-  for (int64_t at = 0; at < t.bytes(); at += whole) {  // compare each slice with the next one
+  for (int64_t at = 0; at < t.bytes(); at += whole) {  // compares each slice with the next one
     if (tolerance == 0 && std::memcmp(p + at, p + at + copy, static_cast<size_t>(whole - copy)) != 0) return false;
     for (int64_t i = at / size; tolerance > 0 && i < (at + whole - copy) / size; ++i) {
       const double difference = x[static_cast<size_t>(i)] - x[static_cast<size_t>(i + copy / size)];

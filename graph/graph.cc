@@ -1,5 +1,5 @@
-// Append-only storage of values and nodes. add_node() runs shape inference; add_copy() trusts the given outputs, so
-// passes must compute them correctly.
+// Append-only storage of values and nodes. add_node() runs shape inference. add_copy() takes the types and shapes of
+// the outputs from its caller without checking them.
 #include "graph/graph.h"
 
 #include "base/error.h"

@@ -25,27 +25,27 @@ struct NodeId {
 };
 
 enum class ValueKind : uint8_t {
-  input,     // fed at run time by name
-  param,     // a parameter, by slot in the parameter table
+  input,     // fed by name when the graph runs
+  param,     // a parameter, identified by its slot in the parameter table
   constant,  // known when the graph is built
   temp,      // computed by a node
 };
 
 struct Value {
   ValueKind kind = ValueKind::temp;
-  DType dtype = DType::f32;  // storage type
+  DType dtype = DType::f32;  // the type in which the value is stored
   Dims dims;
   NodeId producer;      // the node that computes a temp
-  int slot = -1;        // index of a param in the parameter table
+  int slot = -1;        // slot of a param in the parameter table
   HostTensor constant;  // content of a constant
-  std::string name;     // name of an input; for others a label for messages, may be empty
+  std::string name;     // name of an input; of other values, a label for messages, which may be empty
 };
 
-// Provenance of a node. Errors, dumps and profiles print it.
+// Provenance of a node, which errors, dumps and profiles print.
 struct Origin {
-  int source_node = -1;   // index in the SourceGraph; -1: none
-  const char* role = "";  // "", "gradient of", "loss", "cast for", ...
-  // The type in which the precision plan computes the source node; a gradient has the type of its forward node.
+  int source_node = -1;   // index of the node in the SourceGraph from which it comes; -1: none
+  const char* role = "";  // role of the node: "", "gradient of", "loss", "cast for", ...
+  // The source node's compute type in the precision plan; a gradient has the compute type of its forward node.
   DType compute = DType::f32;
 };
 
@@ -58,7 +58,7 @@ struct Node {
 
 class Graph {
  public:
-  // Defined in graph.cc to keep other object files small (see Attrs).
+  // The special members are defined in graph.cc, so that other object files do not contain their code (see Attrs).
   Graph();
   Graph(const Graph&);
   Graph(Graph&&) noexcept;
@@ -79,12 +79,12 @@ class Graph {
   const Node& node(NodeId n) const { return nodes_[static_cast<size_t>(n.index)]; }
   int32_t n_values() const { return static_cast<int32_t>(values_.size()); }
   int32_t n_nodes() const { return static_cast<int32_t>(nodes_.size()); }
-  // Lets a pass store a floating-point value in another floating-point type.
+  // Changes the type in which a floating-point value is stored to another floating-point type; used by passes.
   void set_dtype(ValueId v, DType t) { values_[static_cast<size_t>(v.index)].dtype = t; }
   // Replaces the content of a constant by an equal tensor.
   void set_constant(ValueId v, HostTensor t) { values_[static_cast<size_t>(v.index)].constant = std::move(t); }
   void set_name(ValueId v, std::string name) { values_[static_cast<size_t>(v.index)].name = std::move(name); }
-  ValueId input(const std::string& name) const;  // invalid if there is none
+  ValueId input(const std::string& name) const;  // invalid if there is no such input
 
   struct Output {
     std::string name;
@@ -95,9 +95,9 @@ class Graph {
     ValueId value;
   };
   std::vector<Output> outputs;         // values that a run must produce
-  std::vector<ParamGrad> param_grads;  // gradients to write or accumulate in the gradient arena
+  std::vector<ParamGrad> param_grads;  // gradients that a run writes to the gradient arena or adds to it
 
-  std::string dump() const;  // one line per node
+  std::string dump() const;  // returns a text with one line per node
 
  private:
   ValueId push(Value v);

@@ -15,7 +15,7 @@ int64_t activation_limit(const SourceGraph& g, const std::map<std::string, Dims>
 }
 
 void require_constant(const std::string& what, double bytes) {
-  if (bytes <= static_cast<double>(limits().constant_bytes)) return;  // false for NaN, which is refused too
+  if (bytes <= static_cast<double>(limits().constant_bytes)) return;  // false for NaN, so that NaN is refused too
   fail(Exit::unsupported, "E_FOLD_BUDGET",
        cat(what, " makes a constant of ", bytes, " bytes; the limit is ", limits().constant_bytes),
        "`max_constant_bytes` raises the limit");

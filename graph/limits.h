@@ -1,4 +1,4 @@
-// Applies base/limits.h to graphs.
+// Applies the limits of base/limits.h to graphs.
 #pragma once
 
 #include <map>
@@ -9,18 +9,18 @@
 
 namespace amp {
 
-// Returns the limit in bytes for the tensors of a model with inputs of these shapes: the configured limit, else 10,000
-// times the bytes of weights and inputs, but at least 768 MiB.
+// Returns the limit in bytes for each tensor of a model with inputs of these shapes, and for the sum of its constants:
+// the configured limit, or else 10,000 times the bytes of weights and inputs, but at least 768 MiB.
 int64_t activation_limit(const SourceGraph&, const std::map<std::string, Dims>& input_dims);
 
-// Throws E_FOLD_BUDGET (Exit::unsupported) if a constant of that many bytes may not be folded. `what` describes its
-// computation: "Range of 1e9 elements".
+// Throws E_FOLD_BUDGET (Exit::unsupported) if a folded constant of that many bytes would exceed the limit. what:
+// its computation, such as "Range of 1e9 elements".
 void require_constant(const std::string& what, double bytes);
 
-// Throws E_NODES (Exit::unsupported): the graph has too many nodes once `when` ("loops are unrolled") is done.
+// Throws E_NODES (Exit::unsupported): too many nodes after the step `when`, such as "loops are unrolled".
 [[noreturn]] void refuse_nodes(const char* when);
-// Throws E_TENSOR_BYTES (Exit::unsupported). `what` names the tensor: "Pad makes f32[..], 8 bytes".
+// Throws E_TENSOR_BYTES (Exit::unsupported). what: the tensor and its size, such as "Pad makes f32[..], 8 bytes".
 [[noreturn]] void refuse_bytes(const std::string& what,
-                               int64_t limit);  // E_TENSOR_BYTES; what: "Pad makes f32[..], 8 bytes"
+                               int64_t limit);  // the limit that the message states
 
 }  // namespace amp

@@ -3,8 +3,8 @@
 namespace amp {
 namespace {
 
-// Returns the operator of sequences and optionals. It is not in the operator table, because it has no kernel and is not
-// looked up by name.
+// Returns the operator of nodes that represent sequences and optionals. It is not in the operator table, because it has
+// no kernel and is not found by name.
 const OpDef& list_op() {
   static const OpDef def = [] {
     OpDef d;

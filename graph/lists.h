@@ -10,10 +10,10 @@
 namespace amp {
 
 ValueId make_list(Builder& b, std::vector<ValueId> items);
-ValueId make_absent(Builder& b);  // an optional without content
+ValueId make_absent(Builder& b);  // returns an optional without content
 
-// Returns the elements of a list; null if v is an ordinary value. An optional without content has no elements (see
-// is_absent()).
+// Returns the elements of a list; null if v is an ordinary value. An optional without content has no elements;
+// is_absent() detects it.
 const std::vector<ValueId>* list_of(const Graph& g, ValueId v);
 bool is_absent(const Graph& g, ValueId v);
 

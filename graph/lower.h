@@ -1,6 +1,6 @@
-// Lowering: the interface of an ONNX operator's rule while a node of the SourceGraph is bound to concrete shapes. The
-// rule reads inputs and attributes and emits core nodes. All floating-point tensors have the working type (fp32, or
-// fp64 for checks); Casts between floating-point types are dropped, because the precision plan decides types later.
+// Lowering: what an ONNX operator's rule uses to convert a node of the SourceGraph to core nodes for concrete shapes.
+// The rule reads inputs and attributes and adds core nodes. All floating-point tensors have the working type (fp32, or
+// fp64 for checks). Casts between floating-point types are dropped, because the precision plan decides types later.
 #pragma once
 
 #include "graph/builder.h"
@@ -31,20 +31,20 @@ class Lowering {
   size_t n_in() const { return in_.size(); }
   size_t n_out() const { return out_.size(); }
   bool has(size_t i) const { return i < in_.size() && static_cast<bool>(in_[i]); }
-  ValueId in(size_t i) const;  // a required input; model error if absent
+  ValueId in(size_t i) const;  // returns a required input; throws a model error if it is absent
   ValueId in_or(size_t i, ValueId fallback) const { return has(i) ? in_[i] : fallback; }
-  bool wanted(size_t i) const { return i < wanted_.size() && wanted_[i]; }  // is output i used?
+  bool wanted(size_t i) const { return i < wanted_.size() && wanted_[i]; }  // whether output i is used
 
   const Dims& dims(size_t i) const { return b.dims(in(i)); }
   int64_t rank(size_t i) const { return static_cast<int64_t>(dims(i).size()); }
-  DType float_type() const;  // the working floating type
+  DType float_type() const;  // the working type (see above)
 
-  // The content of an input that must be constant once shapes are bound. Fails with E_DYNAMIC (unsupported) if it
-  // depends on data.
+  // Returns the content of an input that must be constant when shapes are known. Fails with E_DYNAMIC
+  // (unsupported) if the input depends on data.
   const HostTensor& constant(size_t i) const;
   std::vector<int64_t> ints(size_t i) const { return constant(i).to_ints(); }
-  // Returns axes or similar integers, which are an attribute in old opsets and input i in newer ones. Returns
-  // `fallback` if the node has neither.
+  // Returns axes or similar integers, which old opsets store in an attribute and newer ones in input i.
+  // Returns `fallback` if the node has neither.
   std::vector<int64_t> ints_or_attr(size_t i, const std::string& attr, std::vector<int64_t> fallback = {}) const;
   bool has_ints(size_t i, const std::string& attr) const { return has(i) || attrs.has(attr); }
 

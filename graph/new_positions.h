@@ -3,7 +3,7 @@
 
 namespace amp {
 
-// 1: the outputs present_key and present_value have only the new positions, without those of the past.
+// If the attribute is 1, the outputs present_key and present_value have only the new positions, not the past ones.
 inline constexpr const char* kNewPositions = "new_positions_only";
 
 }  // namespace amp

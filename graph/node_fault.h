@@ -1,4 +1,4 @@
-// Converts exceptions of a rule into errors of the node.
+// Converts exceptions that an operator's rule throws into errors of the node.
 #pragma once
 
 #include <string_view>

@@ -8,8 +8,8 @@
 
 namespace amp {
 
-// Returns the DType of `code`; empty for types without one: strings, complex numbers, float8, integers of less than 8
-// bits.
+// Returns the DType of `code`. Returns nullopt if there is none: strings, complex numbers, float8, integers of fewer
+// than 8 bits.
 inline std::optional<DType> dtype_of_onnx(int64_t code) {
   switch (code) {
     case 1:

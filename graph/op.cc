@@ -11,7 +11,7 @@ std::map<std::string, OpDef, std::less<>>& core_table() {
   static std::map<std::string, OpDef, std::less<>> t;
   return t;
 }
-// Returns the table domain + "::" + name -> first opset version -> entry.
+// The table of ONNX operators: "domain::name" -> first opset version -> entry.
 std::map<std::string, std::map<int64_t, OnnxOp>, std::less<>>& onnx_table() {
   static std::map<std::string, std::map<int64_t, OnnxOp>, std::less<>> t;
   return t;

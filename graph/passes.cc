@@ -1,5 +1,6 @@
 // prune() and absorb_casts(). Both copy the graph with Copier, because graphs are append-only. absorb_casts() first
-// removes round trips, then decides per Cast from the number of readers, the producer and the plan's compute type.
+// removes round trips (casts to another type and back). Then it decides for each Cast from the number of readers, the
+// producer and the plan's compute type.
 #include "graph/passes.h"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ Graph prune(const Graph& g) {
 
 namespace {
 
-// Returns the number of readers of each value.
+// Returns for each value how many nodes and outputs read it.
 std::vector<int> count_uses(const Graph& g) {
   std::vector<int> uses(static_cast<size_t>(g.n_values()), 0);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
@@ -59,8 +60,8 @@ bool is_cast(const Graph& g, const Node& n, bool up) {
   return (up ? is_low(from) && to == DType::f32 : from == DType::f32 && is_low(to));
 }
 
-// Replaces a pair of Casts by its source. A pair 16 bits -> fp32 -> 16 bits changes nothing. A pair fp32 -> 16 bits ->
-// fp32 only rounds; it is replaced if the 16-bit value has one reader (the gradient of a weight that was cast).
+// Replaces a pair of Casts by its source. A pair 16 bits -> fp32 -> 16 bits changes no value. A pair fp32 -> 16 bits ->
+// fp32 rounds; it is replaced if the 16-bit value has no other reader (the gradient of a weight that was cast).
 Graph drop_round_trips(const Graph& g) {
   const std::vector<int> uses = count_uses(g);
   const auto source = [&](const Node& node) -> ValueId {
@@ -90,7 +91,7 @@ Graph drop_round_trips(const Graph& g) {
 Graph absorb_casts(const Graph& original) {
   const Graph g = drop_round_trips(original);
   const std::vector<int> uses = count_uses(g);
-  // Parameter gradients are accumulated in fp32, whatever type they are computed in.
+  // Gradients of parameters are accumulated in fp32, so they are marked here.
   std::vector<bool> of_param(uses.size(), false);
   for (const auto& p : g.param_grads) of_param[static_cast<size_t>(p.value.index)] = true;
   static const std::set<std::string> accumulates = {
@@ -99,7 +100,8 @@ Graph absorb_casts(const Graph& original) {
   std::vector<DType> stored(uses.size());
   std::vector<bool> gone(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) stored[static_cast<size_t>(i)] = g.value(ValueId{i}).dtype;
-  // A Cast is absorbed if it is the only reader of a computed value and the value's producer may store the Cast's type.
+  // A Cast is absorbed if only this Cast reads its input and the node that computes the input may store the Cast's
+  // type.
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& cast = g.node(NodeId{n});
     if (cast.op->name != "Cast") continue;
@@ -117,8 +119,8 @@ Graph absorb_casts(const Graph& original) {
     stored[static_cast<size_t>(cast.in[0].index)] = to;
     gone[static_cast<size_t>(n)] = true;
   }
-  // Arithmetic kernels widen 16-bit values on load, so they read the source of an up-cast instead of the result:
-  // narrow[v] is the source if v is a remaining up-cast, else v.
+  // Arithmetic kernels widen 16-bit values on load. So they can read the input of an up-cast instead of its output:
+  // narrow[v] is that input if v is the output of a remaining up-cast, else v.
   std::vector<ValueId> narrow(uses.size());
   for (int32_t i = 0; i < g.n_values(); ++i) narrow[static_cast<size_t>(i)] = ValueId{i};
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
@@ -127,7 +129,7 @@ Graph absorb_casts(const Graph& original) {
     if (!is_low(stored[static_cast<size_t>(cast.in[0].index)]) || g.value(cast.out[0]).dtype != DType::f32) continue;
     narrow[static_cast<size_t>(cast.out[0].index)] = cast.in[0];
   }
-  // Copy the graph with the chosen storage types.
+  // Copies the graph with the storage types that were chosen.
   Copier copy(g);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& node = g.node(NodeId{n});

@@ -1,5 +1,5 @@
-// probe() binds with bind_tolerant(), seeds all floating-point outputs with ones and runs Autodiff, which collects
-// errors.
+// probe() binds with bind_tolerant(), seeds all floating-point outputs with ones and runs Autodiff. Both collect errors
+// instead of stopping at the first.
 #include "graph/probe.h"
 
 #include "graph/autodiff.h"
@@ -9,7 +9,7 @@ namespace amp {
 
 namespace {
 
-// Returns the values of trainable parameters.
+// Returns the graph's values of the parameters that are trainable.
 std::vector<ValueId> trained(const Graph& g, const std::vector<bool>& trainable) {
   std::vector<ValueId> out;
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -42,8 +42,8 @@ void differentiate(const SourceGraph& g, const Bound& bound, Builder& b, const s
     for (const int v : g.nodes[n].outputs) {
       if (v < 0 || !bound.values[static_cast<size_t>(v)]) continue;
       ValueId bound_to = bound.values[static_cast<size_t>(v)];
-      // A quantized value is a floating-point value cast to an integer. The gradient bypasses this Cast
-      // (ops/composed/quantize.h), so the input of the Cast is examined.
+      // A quantized value is a floating-point value that was cast to an integer. The gradient bypasses this Cast
+      // (ops/composed/quantize.h), so the input of the Cast is examined instead of its output.
       if (const NodeId by = b.value(bound_to).producer;
           by && b.graph().node(by).op->name == "Cast" && !is_float(b.dtype(bound_to)))
         bound_to = b.graph().node(by).in[0];

@@ -1,5 +1,5 @@
-// Input signatures of operators: number of inputs, which are optional, types and ranks. They are checked before a rule
-// reads an input, so a rule may index dims up to the declared rank.
+// Input signatures of operators: the number of inputs, which of them are optional, their types and ranks. They are
+// checked before an operator's rule reads an input, so the rule may index dims up to the declared rank.
 #pragma once
 
 #include <initializer_list>
@@ -12,15 +12,15 @@
 
 namespace amp {
 
-// One word per input: a class of types, the ranks, and suffixes.
+// The signature has one word per input, which consists of a class of types, ranks, and a suffix:
 //   f floating-point, i integer, n floating-point or integer, b Boolean, a any,
 //   s the type of the first input of class f, n or a (floating-point types may differ in width, as plans store them)
 //   3 that rank, 3+ at least that rank, 3-5 a range; without number: any rank
 //   ? optional;  * any number of these inputs, last word only
-// "f3 f3 f2? i1?" means an input, weights, and optionally biases and lengths.
+// For example, "f3 f3 f2? i1?" means an input, weights, and optionally biases and lengths.
 struct SignatureRow {
   std::string_view takes;
-  std::initializer_list<std::string_view> operators;  // ONNX: "domain::Name" outside ai.onnx
+  std::initializer_list<std::string_view> operators;  // names; an ONNX operator outside ai.onnx is "domain::Name"
 };
 
 struct RegisterSignatures {
@@ -28,8 +28,8 @@ struct RegisterSignatures {
   RegisterSignatures(Table table, std::initializer_list<SignatureRow> rows);
 };
 
-// Further requirements of a core operator on dims, attributes and constant indices. Called before inference with inputs
-// that match the signature, so that kernels cannot read or write out of bounds.
+// Checks further requirements of a core operator on dims, attributes and constant indices, so that kernels cannot
+// access memory out of bounds. It is called before inference, with inputs that match the signature.
 using InputCheck = void (*)(const InferCtx&);
 struct RegisterChecks {
   RegisterChecks(std::initializer_list<std::pair<std::string_view, InputCheck>> rows);

@@ -1,5 +1,5 @@
-// Evaluates expressions of symbolic dimensions. Such expressions come from exporters, which write sums ("past + new"),
-// seldom products. Anything else is unknown, so that the caller's rule for open dimensions applies.
+// Evaluates the expressions that exporters write as names of symbolic dimensions: mostly sums ("past + new"), seldom
+// products. The size of any other expression is unknown; the caller then treats the dimension as an open one.
 #include "graph/symbols.h"
 
 #include <cctype>
@@ -15,7 +15,7 @@ std::string trimmed(const std::string& s) {
 
 bool is_atom(const std::string& s) { return !s.empty() && s.find_first_of("+-*/() ") == std::string::npos; }
 
-constexpr int64_t kLargestSize = int64_t{1} << 40;  // sizes beyond it are unknown, so that no product overflows
+constexpr int64_t kLargestSize = int64_t{1} << 40;  // larger sizes count as unknown, so that no product overflows
 
 }  // namespace
 
