@@ -1,5 +1,6 @@
-// Applies a plan in two passes. A backward pass records the types in which readers use each value (Demand). A forward
-// pass rebuilds the graph with Builder, which merges equal Casts. Only values of floating-point type change.
+// Applies a plan in two passes. A backward pass records the types in which the readers of each value need it (Demand).
+// A forward pass rebuilds the graph with Builder, which merges equal Casts. Only floating-point values change their
+// type.
 #include "precision/apply.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace amp {
 
 namespace {
 
-struct Demand {  // types in which the readers of a value compute
+struct Demand {  // the types in which the readers of a value compute
   bool low = false, full = false;
 };
 
@@ -91,18 +92,18 @@ class Apply {
   }
 
   // Returns whether input i stays fp32 although the node computes in 16 bits. This holds for scale, bias and statistics
-  // of BatchNormalization, as under autocast: variances may exceed 65504, and running statistics change while the plan
-  // does not. It also holds for an attention mask: -FLT_MAX would become infinite and a masked row NaN. The scales of a
-  // quantized weight keep their type, and only the dequantized elements are rounded.
+  // of BatchNormalization, as under PyTorch's autocast: variances may exceed 65504, also later in training, when the
+  // plan is fixed. It also holds for an attention mask, because -FLT_MAX would become infinite and a fully masked row
+  // NaN. The scales of a quantized weight also keep their type; only the dequantized elements are rounded.
   static bool stays_wide(const Node& node, size_t i) {
     if (node.op->name == "FusedAttention") return i == 3;
     if (node.op->deferred) return true;
     return i > 0 && (node.op->name == "BatchNorm" || node.op->name == "BatchNormTrain");
   }
 
-  // Returns the type of all floating-point inputs of a node that only moves elements. It is the 16-bit type if all
-  // inputs already have it. It is also the 16-bit type if all readers need only 16 bits and casting the inputs needs no
-  // more casts than casting the output.
+  // Returns the common type of the floating-point inputs of a node that only moves elements. It is the 16-bit type if
+  // all inputs already have it. It is also the 16-bit type if all readers need only 16 bits and casting the inputs
+  // needs no more casts than casting the output.
   DType moved_type(const Node& node) {
     size_t low = 0, wide = 0;
     int64_t in = 0, out = 0;
@@ -140,9 +141,9 @@ class Apply {
       if (!fresh || !is_float(was.dtype) || node.op->moves || node.op->deferred ||
           out_.value(made[i]).kind != ValueKind::temp)
         continue;
-      if (is_low(compute)) continue;  // shape inference set the 16-bit type (and fp32 statistics)
+      if (is_low(compute)) continue;  // shape inference has already set the 16-bit type
       const Demand& d = demand(node.out[i]);
-      const bool stat = i > 0;  // statistics of a norm stay fp32
+      const bool stat = i > 0;  // true for the statistics of a norm, which stay fp32
       out_.set_dtype(made[i], d.low && !d.full && !stat ? low_ : DType::f32);
     }
   }

@@ -1,6 +1,6 @@
-// Derives loss scale and fp32 rules from histograms (range.h). First, groups of nodes whose values overflow 16 bits at
-// any loss scale are excluded. Then the loss scale is chosen so that few groups have large gradient errors. The
-// remaining groups are ranked by error.
+// Derives a loss scale and fp32 rules from histograms of values and gradients (range.h). Groups of nodes whose values
+// overflow 16 bits at any loss scale are set apart first. Then the loss scale is chosen so that few of the other groups
+// have large gradient errors. These other groups are ranked by error.
 #include "precision/calibration.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kHeadroom = 2;
 constexpr double kMaxScale = 16777216;  // 2^24
-constexpr double kPoor = 0x1p-6;        // a larger relative error (PlanGroup::error) cannot be explained by rounding
+constexpr double kPoor = 0x1p-6;        // a relative error (PlanGroup::error) above this is more than rounding
 
 std::string digits(double v) {
   char text[32];
@@ -104,8 +104,8 @@ class Judge {
     }
   }
 
-  // Chooses the loss scale. Keeping a few groups with far larger gradients in fp32 may allow a larger scale for the
-  // other groups.
+  // Chooses the loss scale. If a few groups have far larger gradients than the rest, keeping these groups in fp32 may
+  // allow a larger scale for the rest.
   void choose_scale() {
     if (plan_.low != DType::f16) return;
     std::vector<size_t> order;
@@ -163,7 +163,7 @@ class Judge {
   const std::vector<NodeRanges>& nodes_;
   std::vector<ValueRange> leaves_;  // ranges of graph inputs and parameters, by value
   PlanGraph p_;
-  std::vector<PlanGroup> groups_;   // indexed by vertex of the PlanGraph; a group without nodes is already fp32
+  std::vector<PlanGroup> groups_;   // indexed by vertex of the PlanGraph; without nodes if the group is already fp32
   std::vector<NodeRanges> ranges_;  // indexed by vertex
   Calibration out_;
 };
@@ -179,7 +179,7 @@ std::vector<PrecisionRule> rules_for(const SourceGraph& g, const PlanGroup& grou
   std::vector<PrecisionRule> out;
   for (const int n : group.nodes) {
     PrecisionRule rule;
-    // The name becomes a glob that matches it: `*` and `[` are replaced by `?`.
+    // The node's name is used as a glob that matches itself: `*` and `[` are replaced by `?`.
     for (const char c : g.nodes[at(n)].name) rule.node += c == '*' || c == '[' ? '?' : c;
     rule.precision = Precision::fp32;
     rule.why = group.why;

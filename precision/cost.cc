@@ -40,8 +40,8 @@ class Measure {
     return x.kind == ValueKind::temp ? g_.node(x.producer).origin.source_node : -1;
   }
 
-  // Marks the operands of a forward node that another source node computed. If the node is a Cast that was inserted for
-  // its reader, marks its operand in any case.
+  // Marks the operands of a forward node that another source node has computed. If the node is a Cast that was inserted
+  // for its reader, marks the operand of the Cast even if the same source node computed it.
   void see_reads(const Node& n) {
     if (is_backward(n)) return;
     for (const ValueId v : n.in) {
@@ -74,7 +74,7 @@ class Measure {
   }
 
   const Graph& g_;
-  std::vector<char> read_;  // indexed by value: whether it is stored
+  std::vector<char> read_;  // indexed by value: whether it must be stored
   PlanCost cost_;
 };
 

@@ -1,6 +1,6 @@
-// Decider runs the steps of decide.h in order. follow_inputs() is PyTorch's autocast rule, paint_all() TensorFlow's.
-// Rules of the op-list are applied last, so that they override propagation. follow_inputs() also applies them during
-// propagation, because the types of later nodes depend on them.
+// Decider runs the steps that decide.h lists, in that order. follow_inputs() is PyTorch's autocast rule, paint_all() is
+// TensorFlow's. The op-list's rules are applied last, so that they override propagation. follow_inputs() also applies
+// them during propagation, because the types of later nodes depend on them.
 #include "precision/decide.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class Decider {
   }
 
  private:
-  struct State {  // properties of a vertex before propagation
+  struct State {  // the properties of a vertex before propagation
     std::string cls, rule, pass = "class";
   };
 
@@ -104,7 +104,7 @@ class Decider {
     }
   }
 
-  // Determines the class of a vertex from the op-list, then from safety, then from rules.
+  // Determines the class of a vertex: from the op-list, then replaced for safety (safety.h), then replaced by rules.
   void classify(size_t v) {
     State& s = state_[v];
     PaintVertex& paint = p_.paint[v];
@@ -132,7 +132,8 @@ class Decider {
     seed_from_rules(nodes, paint);
   }
 
-  // Replaces a vertex's class if rules for all its nodes agree, so that casts are placed where they are cheap.
+  // Replaces a vertex's class by the type of the rules if all nodes of the vertex have rules that agree. Propagation
+  // then takes it into account and places casts where they are cheap.
   void seed_from_rules(const std::vector<int>& nodes, PaintVertex& paint) const {
     const int first = rules_.of_node[at(nodes[0])];
     for (const int n : nodes) {
@@ -187,7 +188,7 @@ class Decider {
       } else {
         set(v, widest_input(p_.vertices[v].nodes[0], unit_of(v)), state_[v].rule, "inputs");
       }
-      for (const int n : p_.vertices[v].nodes) apply_rule(n);  // because later nodes depend on the rule's type
+      for (const int n : p_.vertices[v].nodes) apply_rule(n);  // the types of later nodes depend on the rule's type
     }
   }
 
@@ -241,8 +242,8 @@ class Decider {
     d.pass = "rule";
   }
 
-  // Sets the type of a Cast from bool to 16 bits if all its readers compute in 16 bits (TensorFlow's rule). Other
-  // source types are excluded, because 0 and 1 are exact in 16 bits and integers are not.
+  // Sets the type of a Cast from bool to 16 bits if all readers of the Cast compute in 16 bits (TensorFlow's rule).
+  // Casts from other types are excluded: 0 and 1 are exact in 16 bits, but integers are not.
   void cast_booleans() {
     const std::vector<std::vector<int>> users = g_.consumers();
     for (size_t i = 0; low_ != Compute::f32 && i < g_.nodes.size(); ++i) {

@@ -1,8 +1,8 @@
 // Two passes over the imported graph. The forward pass computes the floor of each value: a lower bound of its magnitude
 // that a constant guarantees. Floors pass through operators that move elements, add, take the maximum, multiply or take
-// a root. The backward pass finds the floors that reach an operator without a finite result or gradient at 0. A node on
-// such a path stays fp32 if `low` would lose a floor that the node reads or produces. The reciprocal of such a floor is
-// beyond fp16's range, so nodes that multiply by it stay fp32 too.
+// a root. The backward pass finds the floors that reach an operator whose result or gradient is not finite at 0. A node
+// on such a path stays fp32 if `low` would lose a floor that the node reads or produces. The reciprocal of such a floor
+// is beyond fp16's range, so nodes that multiply by the reciprocal stay fp32 too.
 #include "precision/epsilon.h"
 
 #include <algorithm>
@@ -32,12 +32,12 @@ using Names = std::set<std::string_view>;
 
 struct Floor {
   double least = 0;       // lower bound of the magnitude; 0: none
-  double most = 0;        // largest value of the reciprocal of a floor, if beyond fp16's range; else 0
-  bool constant = false;  // computed from constants only
+  double most = 0;        // largest value, for a reciprocal of a floor beyond fp16's range; else 0
+  bool constant = false;  // whether it is computed from constants only
   std::string why;
 };
 
-// Operators that move elements, or combine them so that the result keeps a floor of an operand.
+// Operators whose result keeps a floor of an operand: they move elements or combine them.
 const Names kCarries = {"Expand",
                         "Unsqueeze",
                         "Squeeze",
@@ -78,7 +78,7 @@ const Names kCarries = {"Expand",
                         "AveragePool",
                         "GlobalMaxPool"};
 
-// Returns the value of all elements if they are equal.
+// Returns the value that all elements have; nullopt if they differ.
 std::optional<double> uniform(const HostTensor& t) {
   constexpr int64_t kLargest = 1 << 16;
   if (!t || !is_float(t.dtype()) || t.numel() == 0 || t.numel() > kLargest) return std::nullopt;
@@ -128,8 +128,8 @@ class EpsilonFlow {
     floors_[v] = {std::abs(*x), 0, true, shown(value.name, *x)};
   }
 
-  // Returns the floor of a node that moves or combines elements. Operators that add or take the maximum keep the
-  // largest floor of their operands, other operators the smallest, among operands that have a floor.
+  // Returns the floor of a node that moves or combines elements. It is the largest floor of the operands for operators
+  // that add or take the maximum, and the smallest for other operators. Operands without a floor are left out.
   Floor combined(const SourceNode& n) const {
     Floor out;
     for (size_t k = 0; k < n.inputs.size(); ++k) {
@@ -159,11 +159,11 @@ class EpsilonFlow {
 
   Floor product(const SourceNode& n) const {
     const Floor &a = floor(n.inputs[0]), &b = floor(n.inputs[1]);
-    if (a.most > 0 || b.most > 0) return {};  // e.g. x times the reciprocal of its norm
+    if (a.most > 0 || b.most > 0) return {};  // for example, x times the reciprocal of its norm
     if (a.least == 0 && b.least == 0) return {};
     const double least = (a.least == 0 ? 1 : a.least) * (b.least == 0 ? 1 : b.least);
-    // If only one factor has a floor, this factor must not be a constant: data may be 0, so the product of a constant
-    // and data has no floor.
+    // If only one factor has a floor, that factor must not be a constant: the other factor is data, which may be 0, so
+    // the product has no floor.
     if (a.least == 0 || b.least == 0) {
       const Floor& f = a.least == 0 ? b : a;
       if (f.constant) return {};
@@ -199,7 +199,7 @@ class EpsilonFlow {
     return {};
   }
 
-  // Returns whether the operator has no finite result or gradient where input k is 0.
+  // Returns whether the operator has no finite result or no finite gradient where its input k is 0.
   bool is_singular(const SourceNode& n, size_t k) const {
     if (n.op == "Div") return k == 1;
     if (n.op == "Pow") return k == 0 && (!number(n, 1) || *number(n, 1) < 1);
@@ -232,7 +232,7 @@ class EpsilonFlow {
   const std::vector<char>& skip_;
   const DType low_;
   std::vector<Floor> floors_;  // indexed by value
-  std::vector<char> needed_;   // indexed by value: whether the value's floor reaches an operator that is singular at 0
+  std::vector<char> needed_;   // indexed by value: whether the floor reaches an operator that is singular at 0
   std::map<int, std::string> out_;
 };
 

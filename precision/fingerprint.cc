@@ -50,7 +50,7 @@ void add(Fnv1a&, const std::shared_ptr<const SourceGraph>&) {}
 
 std::string graph_fingerprint(const SourceGraph& g) {
   Fnv1a h;
-  // Dropout that training inserted is not part of the model, so a plan is valid with and without it.
+  // Dropout nodes that training has added are left out, so that the plan of a model is valid with and without them.
   const auto dropout = [](const SourceNode& n) { return n.place == Place::training && n.op == "Dropout"; };
   const auto value = [&](int v) {
     while (v >= 0) {

@@ -1,4 +1,4 @@
-// Type rules of ONNX operators, as tables. Shape inference of the ONNX library is not available here, because
+// Type rules of ONNX operators, as tables. The shape inference of the ONNX library would give these types, but
 // precision/ must not include importer/. Types that the file declares take precedence.
 #include "precision/float_types.h"
 
@@ -21,7 +21,7 @@ const Names kBoolOut = {
 const Names kIntOut = {
     "Shape",          "Size",        "ArgMax",        "ArgMin",      "NonZero",       "NonMaxSuppression",
     "SequenceLength", "ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"};
-// Operators whose result has the type of this input, instead of the first.
+// Operators whose result has the type of the given input. Other operators have the type of input 0.
 const std::map<std::string_view, size_t> kTypeFrom = {
     {"Where", 1}, {"OneHot", 2}, {"CastLike", 1}, {"DequantizeLinear", 1}};
 
@@ -76,7 +76,7 @@ std::vector<char> carries_data(const SourceGraph& g, const std::vector<DType>& t
     out[v] = is_float(types[v]) && (kind == SourceKind::parameter || kind == SourceKind::input);
   }
   for (const SourceNode& n : g.nodes) {
-    // A shape is not data, even if it is the shape of data.
+    // A shape does not count as data, even if it is the shape of data.
     if (n.op == "Shape" || n.op == "Size") continue;
     const bool any =
         std::any_of(n.inputs.begin(), n.inputs.end(), [&](int v) { return v >= 0 && out[static_cast<size_t>(v)]; });

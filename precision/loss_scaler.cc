@@ -1,5 +1,5 @@
-// Validation, checkpoint state and reports of the loss scaler. The update itself is step_scale() in base/scale_rule.h,
-// which CPU and GPU share, so that both give the same scales.
+// Validation, checkpoint state and reports of the loss scaler. step_scale() in base/scale_rule.h computes the update
+// itself; CPU and GPU share it, so both get the same scales.
 #include "precision/loss_scaler.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Resolves the inheritance of op-lists: the base of a list is loaded first, then the list's edits are applied. `chain`
-// holds the names of the lists that are being loaded, to detect cycles. An error in a base names that list and each
-// list that extends it (Error::at).
+// holds the names of the lists that are being loaded, to detect cycles. An error in a base list names that list and
+// each list that extends it (Error::at).
 #include "precision/op_list.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ const OpClassEntry* OpList::find(const std::string& domain, const std::string& o
 }
 
 static void set_class(OpList& list, const std::string& op, OpClass cls) {
-  // Variants such as "Resize.linear" are removed, because "Resize" covers all of them.
+  // Entries such as "Resize.linear" are removed, because the new entry "Resize" covers all modes.
   for (auto it = list.classes.lower_bound(op + "."); it != list.classes.end() && it->first.starts_with(op + ".");) {
     it = list.classes.erase(it);
   }
@@ -78,7 +78,7 @@ static void apply_edits(OpList& list, const OpListDoc& doc) {
       }
     }
   }
-  // Plain names come first, so that "Resize" in one class does not undo "Resize.linear" in another.
+  // Names without a mode are applied first, so that "Resize" in one class does not undo "Resize.linear" in another.
   for (const bool variants : {false, true}) {
     for (const auto& [op, c] : named) {
       if ((op.find('.') != std::string::npos && op.find("::") == std::string::npos) == variants) set_class(list, op, c);
@@ -111,7 +111,7 @@ static OpList open(const std::string& name, const fs::path& folder, std::vector<
   if (!fs::is_regular_file(path, none)) {
     const std::vector<std::string> presets = preset_names();
     std::vector<std::string> words = presets;
-    words.emplace_back("auto");  // also a value of --amp_level, but not a list
+    words.emplace_back("auto");  // "auto" is a value of --amp_level, but not a list
     const std::string near = nearest(name, words), hint = near_path_hint(path.string());
     fail(Exit::usage, "E_OP_LIST_EXTENDS",
          cat("'", printable(name), "' is neither a preset (", join(presets, ", "), ") nor a file"),

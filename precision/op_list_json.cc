@@ -1,5 +1,5 @@
 // Strict parser of an op-list file. Unknown keys, unknown operators and duplicate keys are errors with their JSON path.
-// Keys must match those that plan_io.cc writes.
+// The accepted keys must match those that plan_io.cc writes.
 #include "precision/op_list_json.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ std::string text_of(const Json& value, const std::string& path) {
   return value.get<std::string>();
 }
 
-// Returns the index of a value among `names`. Throws E_OP_LIST_PRECISION for another value.
+// Returns the index in `names` of a JSON string. Throws E_OP_LIST_PRECISION if it is not in `names`.
 size_t choice(const Json& value, const std::string& path, const std::vector<std::string>& names) {
   const std::string name = text_of(value, path);
   const auto it = std::find(names.begin(), names.end(), name);
@@ -67,7 +67,7 @@ std::vector<std::string> operators(const Json& value, const std::string& path) {
     const size_t colons = op.find("::");
     const std::string domain = colons == std::string::npos ? "ai.onnx" : op.substr(0, colons);
     const std::string name = colons == std::string::npos ? op : op.substr(colons + 2);
-    // In other domains any name is accepted, because users define these domains.
+    // Other domains are defined by users, so any name is accepted in them.
     const bool ours = domain == "ai.onnx" || domain == "com.microsoft";
     if (name != "*" && ours && !std::binary_search(known.begin(), known.end(), name)) {
       fail_at(at, "E_OP_LIST_OPERATOR", cat("unknown operator '", printable(op), "'"), did_you_mean(name, known));
@@ -159,7 +159,8 @@ void edit_loss_scale(LossScaleConfig& c, const Json& value) {
   validate(c);
 }
 
-// Parses JSON and throws E_OP_LIST_JSON for duplicate keys, of which nlohmann would silently keep the last.
+// Parses JSON. Throws E_OP_LIST_JSON for duplicate keys, because nlohmann::json would keep the last one without an
+// error.
 Json parse_strict(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {

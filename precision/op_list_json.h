@@ -1,4 +1,4 @@
-// Parses one op-list file before inheritance: structure and names are checked, nothing is resolved.
+// Parses one op-list file. Structure and names are checked; "extends" is not resolved yet.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 namespace amp {
 
 struct ClassEdit {
-  bool replace = false;  // the class was given as an array
+  bool replace = false;  // true: the class was given as an array, which replaces the inherited one
   std::vector<std::string> add, remove;
 };
 
@@ -18,7 +18,7 @@ struct OpListDoc {
   std::optional<DType> dtype;
   std::optional<Propagation> propagation;
   std::array<ClassEdit, 4> classes;  // indexed by OpClass
-  std::vector<PrecisionRule> rules;  // source is set only if the file records one
+  std::vector<PrecisionRule> rules;  // PrecisionRule::source is set only if the file records it
   std::function<void(LossScaleConfig&)> edit_loss_scale = [](LossScaleConfig&) {};
   std::string graph;
   std::map<std::string, std::string> recorded;

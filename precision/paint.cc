@@ -1,5 +1,5 @@
-// The four passes of grappler's auto_mixed_precision.cc (see paint.h). Roots are visited in index order and each vertex
-// is entered once per pass, so the running time is linear and the causes are deterministic.
+// The four passes of grappler's auto_mixed_precision.cc (see paint.h). Roots are visited in index order, and each
+// vertex is entered once per pass. So the running time is linear, and equal graphs give equal causes (Painted::cause).
 #include "precision/paint.h"
 
 namespace amp {
@@ -14,7 +14,7 @@ namespace {
 
 using PaintGraph = std::vector<PaintVertex>;
 
-// Visits all vertices reachable from root through vertices that enter() accepts; root is visited unconditionally.
+// Visits all vertices that can be reached from root through vertices that enter() accepts; root is visited in any case.
 template <class Enter, class Visit>
 void walk(const PaintGraph& g, int root, bool up, bool down, Enter enter, Visit visit) {
   std::vector<int> stack = {root};
@@ -43,7 +43,8 @@ std::vector<Painted> paint(const PaintGraph& g) {
   const auto cls = [&](int i) { return g[at(i)].cls; };
   const auto allowed = [&](int i) { return cls(i) == OpClass::allow && !g[at(i)].fixed; };
 
-  // Find the vertices from which clear vertices lead to a deny or infer vertex. Deny and infer vertices are included.
+  // Mark the vertices from which a path of clear vertices leads to a deny or infer vertex. Deny and infer vertices are
+  // marked too.
   std::vector<char> leads(g.size(), 0);
   for (int r = 0; r < n; ++r) {
     if (cls(r) != OpClass::deny && cls(r) != OpClass::infer) continue;

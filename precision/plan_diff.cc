@@ -1,5 +1,5 @@
-// Compares two plan files as JSON. Nodes that differ only in reason or storage are counted but not listed, because they
-// would hide the changes of type.
+// Compares two plan files as JSON. Nodes that differ only in reason or storage are counted but not listed, so that the
+// changes of compute type can be found easily.
 #include "precision/plan_diff.h"
 
 #include <map>
@@ -20,7 +20,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 OrderedJson read(const std::string& text, const std::string& name) {
   try {
-    parse_op_list_doc(text);  // validates keys, types and values
+    parse_op_list_doc(text);  // checks keys, types and values
   } catch (Error& e) {
     e.at(printable(name));
     throw;
@@ -83,7 +83,7 @@ class Diff {
     }
   }
 
-  // Lists the rules of `from` that `other` lacks. The source recorded in a rule is ignored.
+  // Lists the rules in `from` that are missing in `other`. The field `source` of a rule is not compared.
   void rules(const OrderedJson& from, const OrderedJson& other, const std::string& sign) {
     const auto bare = [](OrderedJson rule) {
       rule.erase("source");
@@ -126,13 +126,13 @@ class Diff {
                reason(b), ")"));
       ++types_;
     } else if (other(a, b)) {
-      // The node is only counted, because a line per node would hide the changes of type.
+      // The node is only counted, because a line for each such node would hide the changes of compute type.
       ++others_;
       ++lines_;
     }
   }
   // Returns whether class, pass, rule or storage differ. Costs are not compared, because they depend on the batch for
-  // which they were measured. A plan may lack storage.
+  // which they were measured. Storage is compared only if both plans have it.
   static bool other(const OrderedJson& a, const OrderedJson& b) {
     for (const char* key : {"class", "pass", "rule"}) {
       if (a.value(key, OrderedJson()) != b.value(key, OrderedJson())) return true;

@@ -49,9 +49,9 @@ void choose_units(const SourceGraph& g, const OpList& list, PlanGraph& out) {
   };
   out.in_unit.assign(g.nodes.size(), UnitSafety::none);
   for (Unit& u : find_units(g)) {
-    // The nodes of a unit are decided one by one if the list does not name the unit's kind, or if the unit is a GELU
-    // with a Pow under PyTorch's rule. Exporters write gelu's cube as products, so a Pow comes from code that calls
-    // pow, which autocast runs in fp32.
+    // The nodes of a unit are decided one by one in two cases: the list does not name the unit's kind, or the unit is a
+    // GELU that contains a Pow and PyTorch's rule is used. Exporters write gelu's cube as products, so the Pow comes
+    // from code that calls pow(), which autocast runs in fp32.
     const bool code = list.propagation == Propagation::inputs && u.kind == "Gelu" &&
                       std::any_of(u.nodes.begin(), u.nodes.end(), [&](int n) { return g.nodes[at(n)].op == "Pow"; });
     if (!code && list.find("", u.kind)) add(std::move(u));

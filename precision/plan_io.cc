@@ -42,7 +42,7 @@ static OrderedJson loss_scale_to_json(const LossScaleConfig& c) {
           {"hysteresis", c.hysteresis}};
 }
 
-// Returns a type's name in plans: fp32, fp16, bf16, or the usual name of another type.
+// Returns the name of a type in plans: fp32, fp16, bf16, or name_of() for other types.
 static std::string type_text(DType t) {
   return std::string(t == DType::f32 || is_low(t) ? name_of(compute_of(t)) : name_of(t));
 }
@@ -106,13 +106,13 @@ std::string plan_to_json(const SourceGraph& g, const PrecisionPlan& plan, const 
   }
   if (cost) out["cost"] = cost_to_json(*cost);
   out["warnings"] = plan.warnings;
-  // Bytes that are not UTF-8 are replaced: names in a model file may contain such bytes.
+  // Names in a model file may contain bytes that are not UTF-8; the handler replaces such bytes.
   return out.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string explain_plan(const SourceGraph& g, const PrecisionPlan& plan, bool all) {
   check(plan.nodes.size() == g.nodes.size(), "a plan belongs to the graph it was made for");
-  // Count the nodes and find the widths of the columns.
+  // Counts the nodes and finds the widths of the columns.
   std::map<std::string, int> by_compute, by_pass;
   size_t name_width = 4, op_width = 2, pass_width = 4;
   const auto listed = [&](size_t i) { return all || plan.nodes[i].cls != "not-float"; };

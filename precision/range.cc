@@ -1,5 +1,5 @@
-// Histograms over the exponent bits of fp32. A scale that is a power of two shifts the bins, so one histogram answers
-// queries at any loss scale.
+// Histograms over the exponent bits of fp32. Multiplication by a power of two only shifts the bins, so one histogram is
+// sufficient for all loss scales.
 #include "precision/range.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 constexpr int kBias = 127;
 
 struct Format {
-  int top;       // exponent of the type's largest numbers
-  int bottom;    // exponent of the smallest normal numbers
+  int top;       // exponent of the type's largest number
+  int bottom;    // exponent of the type's smallest normal number
   int fraction;  // number of bits after the leading 1
 };
 Format format_of(DType t) {
@@ -54,7 +54,7 @@ int64_t ValueRange::beyond(DType low, int shift) const {
   for (int b = 1; b < 256; ++b) {
     if (b == 255 || b - kBias + shift > format_of(low).top) n += bins_[static_cast<size_t>(b)];
   }
-  // The highest binade of fp16 ends at 65504, not at 65536, so the largest value is compared exactly.
+  // fp16's highest power-of-two interval ends at 65504, not at 65536, so the largest value is compared exactly.
   if (n == 0 && low == DType::f16 && std::ldexp(max_, shift) > kMaxHalf) n = 1;
   return n;
 }
@@ -68,7 +68,7 @@ double ValueRange::underflow(DType low, double scale) const {
   const Format f = format_of(low);
   const int64_t nonzero = count() - bins_[0];
   int64_t lost = 0;
-  // Values below half of the smallest subnormal number become 0.
+  // Counts the values below half of the smallest subnormal number, which become 0.
   for (int b = 1; b < 255; ++b) {
     if (b - kBias + log2_of(scale) < f.bottom - f.fraction - 1) lost += bins_[static_cast<size_t>(b)];
   }

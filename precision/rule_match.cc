@@ -1,5 +1,5 @@
-// Matches every rule to every node by globs; the last rule that matches a node applies. A `param` rule also matches
-// parameters that reach the node through views, and the masters of tied parameters.
+// Compares every rule with every node by globs; the last rule that matches a node applies. A rule with `param` also
+// matches parameters that reach the node through views, and the masters of tied parameters.
 #include "precision/rule_match.h"
 
 #include <algorithm>

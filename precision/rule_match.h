@@ -11,12 +11,12 @@ namespace amp {
 
 struct RuleMatches {
   std::vector<int> of_node;    // per node: index of the last rule that matches; -1: none
-  std::vector<char> matched;   // per rule: matches at least one node with floating-point arithmetic
+  std::vector<char> matched;   // per rule: whether it matches at least one node with floating-point arithmetic
   std::vector<int> no_floats;  // per rule: the first matching node without floating-point arithmetic; -1: none
 };
 
-// eligible: per node, whether it has floating-point arithmetic. A rule's op also matches the kind of the decomposed
-// operator (Unit) that a node is part of.
+// eligible: per node, whether it has floating-point arithmetic. A rule's `op` also matches a node if it is the kind
+// of the decomposed operator (Unit) of which the node is part.
 RuleMatches match_rules(const SourceGraph& g, const std::vector<PrecisionRule>& rules, const std::vector<Unit>& units,
                         const std::vector<char>& eligible);
 

@@ -1,6 +1,6 @@
-// One forward pass propagates three kinds of values: those derived from huge constants, unscaled integers of a
-// quantizer, and small constants that 16 bits would lose (which are propagated only to their direct readers).
-// epsilon.cc adds the paths of epsilons.
+// One forward pass propagates three properties of values: derived from a huge constant; unscaled integer of a
+// quantizer; small constant that 16 bits would lose (this one only reaches the direct readers). epsilon.cc adds the
+// paths of epsilons.
 #include "precision/safety.h"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ double beyond_half(const HostTensor& t) {
   return worst;
 }
 
-// Returns whether most elements of a weight would be rounded to 0, or to a subnormal number with an error of at least
-// 10 %.
+// Returns whether 16 bits would round most elements of a weight to 0, or to a subnormal number with an error of at
+// least 10 %.
 bool fades(const HostTensor& t) {
   constexpr float kFew = 5 * 0x1p-24F;
   if (t.dtype() != DType::f32) return false;
@@ -50,7 +50,7 @@ bool fades(const HostTensor& t) {
 
 bool reads_as_bound(const SourceNode& n) { return n.op == "Clip" || n.op == "Max" || n.op == "Min" || n.op == "Pad"; }
 
-// Returns whether the result is integer if all operands are.
+// Returns whether the operator's result is an integer if all operands are integers.
 bool keeps_integers(const SourceNode& n) {
   static const std::set<std::string_view> ops = {
       "Round",   "Clip",      "Add",      "Sub",   "Cast",  "Transpose",     "Reshape", "Flatten",
@@ -66,7 +66,7 @@ std::map<int, std::string> unsafe_nodes(const SourceGraph& g, const std::vector<
                                         std::vector<std::string>& warnings) {
   std::map<int, std::string> out;
   std::vector<std::string> huge(g.values.size()), lost(g.values.size());
-  std::vector<char> integers(g.values.size(), 0);  // indexed by value: quantized and not yet scaled
+  std::vector<char> integers(g.values.size(), 0);  // indexed by value: 1 for quantized values that are not scaled yet
   for (size_t v = 0; v < g.values.size(); ++v) {
     const SourceValue& value = g.values[v];
     const bool weight = value.kind == SourceKind::parameter;

@@ -1,6 +1,6 @@
-// Patterns of decomposed activations (units.h): GELU with erf and with tanh in the operand orders of PyTorch,
-// TensorFlow and PaddlePaddle, and Softplus. Each matcher collects the nodes and requires that values inside the
-// pattern have no other readers.
+// Patterns of decomposed activations (units.h): GELU with erf and with tanh, in the operand orders of PyTorch,
+// TensorFlow and PaddlePaddle; and Softplus. A function that matches collects the nodes and requires that values inside
+// the pattern have no other readers.
 #include <algorithm>
 #include <cmath>
 
@@ -22,20 +22,20 @@ bool gelu_product(const UnitMatcher& m, int x, int t, Nodes& nodes, int& y) {
   y = m.out(first);
   const int o = m.other(first, t);
   const bool half = m.is_scalar(o, 0.5);
-  if (!half && o != x) {  // (x * 0.5) * t
+  if (!half && o != x) {  // the form (x * 0.5) * t
     const int mul = m.made_by(o, "Mul");
     if (mul < 0 || m.beside_scalar(mul, 0.5) != x) return false;
     nodes.push_back(mul);
     return true;
   }
-  const int second = m.only_user(y, "Mul");  // (x * t) * 0.5 or x * (0.5 * t)
+  const int second = m.only_user(y, "Mul");  // the form (x * t) * 0.5 or x * (0.5 * t)
   if (second < 0 || (half ? m.other(second, y) != x : m.beside_scalar(second, 0.5) != y)) return false;
   nodes.push_back(second);
   y = m.out(second);
   return true;
 }
 
-// Returns x and appends the nodes if v is x^2 or x^3, as Pow or products. Otherwise returns -1.
+// If v is x^2 or x^3, as Pow or as products, appends the nodes and returns x. Otherwise returns -1.
 int power_of(const UnitMatcher& m, int v, int exponent, Nodes& nodes) {
   if (const int pow = m.made_by(v, "Pow"); pow >= 0 && m.is_scalar(m.in(pow, 1), exponent)) {
     nodes.push_back(pow);
@@ -55,7 +55,8 @@ int power_of(const UnitMatcher& m, int v, int exponent, Nodes& nodes) {
   return -1;
 }
 
-// Matches 0.79788 * (x + 0.044715 x^3), or 0.79788 * x * (1 + 0.044715 x^2). Appends the nodes and sets x.
+// Matches 0.79788 * (x + 0.044715 x^3), or 0.79788 * x * (1 + 0.044715 x^2). Appends the nodes and sets x. (0.79788 is
+// the square root of 2 / pi.)
 bool tanh_argument(const UnitMatcher& m, int v, Nodes& nodes, int& x) {
   const double root = std::sqrt(2 / std::acos(-1.0));
   const int mul = m.made_by(v, "Mul");
@@ -117,7 +118,7 @@ bool match_tanh_gelu(const UnitMatcher& m, int tanh, Unit& unit) {
   return true;
 }
 
-// Matches Where(x > 20, x, Softplus(x)), which is PyTorch's threshold.
+// Matches Where(x > 20, x, Softplus(x)): PyTorch's softplus with its threshold of 20.
 bool match_softplus_where(const UnitMatcher& m, int where, Unit& unit) {
   const int greater = m.made_by(m.in(where, 0), "Greater"), softplus = m.made_by(m.in(where, 2), "Softplus");
   if (greater < 0 || softplus < 0) return false;

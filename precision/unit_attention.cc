@@ -6,8 +6,8 @@ namespace amp {
 
 namespace {
 
-// Returns whether both operands have the same factor before the product, the root of the scale: equal constants, or
-// Sqrt of the same value.
+// Returns whether q and k are both multiplied by the same factor before their product. The factor is the square root of
+// attention's scale: equal constants, or Sqrt of the same value.
 bool same_factor(const UnitMatcher& m, int a, int b) {
   if (a >= 0 && a == b) return true;
   if (const std::optional<double> s = m.scalar(a); s && *s > 0) return m.is_scalar(b, *s);
@@ -15,7 +15,7 @@ bool same_factor(const UnitMatcher& m, int a, int b) {
   return x >= 0 && y >= 0 && m.in(x, 0) == m.in(y, 0);
 }
 
-// Returns the operand of a Mul that is a scalar or the result of a Sqrt; -1 if there is none.
+// Returns the operand of a Mul that is a scalar or the result of a Sqrt; -1 if neither operand is.
 int factor_of(const UnitMatcher& m, int mul) {
   for (const size_t i : {1, 0}) {
     const int v = m.in(mul, i);
@@ -46,7 +46,7 @@ bool match_attention(const UnitMatcher& m, int softmax, Unit& unit) {
   std::vector<int> nodes = {q, k, product, softmax};
   int weights = m.out(softmax);
   bool guarded = false;
-  if (m.users(weights).size() == 2) {  // replaces the NaN of fully masked rows by 0
+  if (m.users(weights).size() == 2) {  // the second reader replaces the NaN of fully masked rows by 0
     for (const int n : m.users(weights)) {
       const int where = m.node(n).op == "IsNaN" ? m.only_user(m.out(n), "Where") : -1;
       if (where < 0 || m.in(where, 0) != m.out(n) || m.in(where, 2) != weights || m.scalar(m.in(where, 1)) != 0.0)
@@ -61,8 +61,8 @@ bool match_attention(const UnitMatcher& m, int softmax, Unit& unit) {
   if (mix < 0 || m.in(mix, 0) != weights || (mask >= 0 && !guarded)) return false;
   nodes.push_back(mix);
   if (add >= 0) nodes.push_back(add);
-  // PyTorch's scaled_dot_product_attention takes a Boolean mask. The node that converts it to numbers is assigned to
-  // the first call that reads the mask.
+  // scaled_dot_product_attention of PyTorch takes a Boolean mask. A Where converts it to numbers. If several calls use
+  // the mask, the Where is assigned to the first one.
   const int where = m.made_by(mask, "Where");
   if (where >= 0 && m.users(mask)[0] == add && m.scalar(m.in(where, 1)) == 0.0 && m.scalar(m.in(where, 2))) {
     bool adds = true;

@@ -1,5 +1,5 @@
-// Implements the queries that the patterns of decomposed operators use. All functions accept -1 as a missing node or
-// value and then return -1 or false, so that patterns can chain them without checks.
+// Implements the queries of unit_matcher.h. All functions accept -1 as a missing node or value and then return -1 or
+// false, so that patterns can chain calls without checks.
 #include "precision/unit_matcher.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Patterns of decomposed normalizations (units.h). A norm is found from its Sqrt or Pow: upward to the variance and x,
-// then downward to the division and the optional scale and bias. TensorFlow's form x * r + (B - mean * r) is covered
-// too.
+// Patterns of decomposed normalizations (units.h). The search starts at a Sqrt or Pow. It goes up to the variance and
+// x, then down to the division and the optional scale and bias. TensorFlow's form x * r + (B - mean * r), with r the
+// scaled reciprocal of the root, is matched too.
 #include <algorithm>
 
 #include "precision/unit_matcher.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Nodes = std::vector<int>;
 
-// Matches (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * W + B, also without the means.
+// Matches (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * W + B, and the same without means (RMS norm).
 class NormPattern {
  public:
   NormPattern(const UnitMatcher& m, int anchor) : m_(m), anchor_(anchor) {}
@@ -64,7 +64,8 @@ class NormPattern {
     return true;
   }
 
-  // Returns whether v is the numerator: x for RMS, else x - mean(x), which other nodes than the variance's may compute.
+  // Returns whether v is the numerator: x for an RMS norm; else x - mean(x), which may be another node than the
+  // variance's.
   bool numerator(int v) {
     if (mean_ < 0) return v == x_;
     const int sub = m_.made_by(v, "Sub");
@@ -111,7 +112,7 @@ class NormPattern {
     return batch_norm_form(r);
   }
 
-  // Matches TensorFlow's form x * r + (B - mean * r).
+  // Matches TensorFlow's form x * r + (B - mean * r), where r is the scaled reciprocal of the root.
   bool batch_norm_form(int r) {
     if (mean_ < 0 || m_.users(r).size() != 2) return false;
     int by_x = -1, by_mean = -1;
