@@ -1,6 +1,6 @@
 // AddNorm and AddNormGrad (ops/add_norm.h) on the CPU. Each row is read once; intermediate results stay in cache.
-// They are rounded to the types in which separate nodes would store them, so fused and unfused graphs give the same
-// bits.
+// Intermediate results are rounded to the types in which separate nodes would store them, so fused and unfused graphs
+// give the same bits.
 #include "ops/add_norm.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void infer_grad_sums(InferCtx& c) {
   for (int k = 0; k < (c.attrs.has("summed") ? 3 : 2); ++k) c.out(c.in(2).dtype, {n});
 }
 
-// `count` row buffers of n elements, consecutive in the thread's scratch memory.
+// `count` consecutive buffers in the thread's scratch memory, each for a row of n elements.
 template <class T>
 class Rows {
  public:
@@ -66,7 +66,7 @@ struct Drop {
   DropoutBits bits;
   const RunState* state = nullptr;
   int64_t per_sample = 1;
-  const int64_t* tokens = nullptr;  // token of each row; null: the row's index
+  const int64_t* tokens = nullptr;  // token index of each row; null: the row's index
   Drop(const KernelArgs& a, int64_t elements, size_t tokens_in)
       : bits(dropout_bits(a.attrs())),
         state(a.state),
@@ -91,7 +91,7 @@ void copy_row(const Tensor& from, const Tensor& to, int64_t r, int64_t n) {
           static_cast<char*>(to.data) + r * n * size_of(to.dtype), n);
 }
 
-// Recomputes x as the norm of input 1 with inputs 6 to 9. Without these inputs `mean` is null.
+// Recomputes x as the norm of input 1, from inputs 6 to 9 (ops/add_norm.h). Without these inputs `mean` is null.
 template <class T>
 struct RecomputedNorm {
   const T *mean = nullptr, *rstd = nullptr;
@@ -111,7 +111,7 @@ struct RecomputedNorm {
   }
 };
 
-// Stores q as row r of y and of its copy in another type. Either tensor may be absent.
+// Stores q as row r of y and of `copy`, which has another type. Either tensor may be absent.
 template <class T>
 void store_both(const T* q, const Tensor& y, const Tensor& copy, int64_t r, int64_t n) {
   if (y.data) store_row(q, y, r, n);

@@ -53,7 +53,7 @@ struct Sign : Functor<1, FloatsAndInts> {
     return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x;
   }
 };
-// ONNX Mod. The result has the sign of the divisor if fmod = 0 (integers), and the sign of the dividend if fmod = 1.
+// ONNX Mod. The result has the sign of the divisor if fmod = 0 (integers only), and that of the dividend if fmod = 1.
 struct Mod : Functor<2, FloatsAndInts> {
   explicit Mod(const Attrs& a) : fmod(a.i("fmod", 0) != 0) {}
   template <class T>
@@ -77,7 +77,8 @@ struct Detach : Unary {
 };
 // </functors>
 
-// Returns x if `other` is the neutral constant (x + 0, x * 1) and x has the shape of the result; otherwise nothing.
+// Returns x if `other` is the neutral constant (x + 0, x * 1) and x has the shape of the result; otherwise an invalid
+// id.
 ValueId same_if_neutral(Builder& b, ValueId x, ValueId other, double neutral) {
   if (b.value(other).kind != ValueKind::constant || b.value(x).kind == ValueKind::constant) return {};
   if (broadcast(b.dims(x), b.dims(other)) != b.dims(x) || !b.is_constant(other, neutral)) return {};
@@ -130,9 +131,9 @@ const RegisterElementwise<Mul> mul{"Mul", grad_mul, simplify_mul};
 const RegisterElementwise<Div> div_{"Div", grad_div, simplify_div};
 const RegisterElementwise<Neg> neg{"Neg", grad_neg};
 const RegisterElementwise<Abs> abs_{"Abs", grad_abs};
-const RegisterElementwise<Sign> sign{"Sign", [](GradBuilder&) {}};  // gradient zero almost everywhere
+const RegisterElementwise<Sign> sign{"Sign", [](GradBuilder&) {}};  // the gradient is zero almost everywhere
 const RegisterElementwise<Mod> mod{"Mod", grad_mod};
-const RegisterElementwise<Detach> detach{"Detach", [](GradBuilder&) {}};  // torch.Tensor.detach
+const RegisterElementwise<Detach> detach{"Detach", [](GradBuilder&) {}};  // as torch.Tensor.detach: no gradient passes
 
 // Lowers Add and Sub. No gradient passes to inputs in the list kDetached (importer/quantized/straight_through.h).
 void lower_sum_of_two(Lowering& l) {

@@ -1,5 +1,5 @@
-// Fused attention in fp64 on the CPU: a direct implementation of the formulas of ops/fused_attention.h, one block of
-// queries at a time. It is the reference of the fp32 kernels (attention_tiles.cc).
+// Fused attention in fp64 on the CPU: a direct implementation of the formulas in ops/fused_attention.h, one block of
+// queries at a time. Tests use it as the reference for the fp32 kernels (attention_tiles.cc).
 #include <cmath>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace amp::attention_detail {
 
 namespace {
 
-// fp64 versions of all tensors: the tensors themselves, or converted copies.
+// All tensors in fp64: the tensors themselves if they are fp64, else converted copies.
 struct Images {
   std::vector<Tensor> in, out;
   Operands<double> images;
@@ -44,7 +44,7 @@ class Plain : protected Heads<double> {
       : Heads(a, x.in), x_(x), block_(std::max<int64_t>(32, 131072 / std::max<int64_t>(1, f_.longest_key()))) {}
 
  protected:
-  // Computes the scores z = scale q k^T + mask of queries [i0, i0 + n), u.keys elements per query.
+  // Computes the scores z = scale q k^T + mask of queries [i0, i0 + n). A query has u.keys scores.
   void scores(const Unit& u, int64_t i0, int64_t n, double* z, double* mask_row) const {
     multiply(false, true, n, u.keys, f_.width, f_.scale, at(q_, f_.q, u, i0), at(k_, f_.k, u, 0), 0, {z, u.keys});
     for (int64_t i = 0; mask_.data && i < n; ++i) add_mask(u, i0 + i, {0, u.keys}, 1, z + i * u.keys, mask_row);
@@ -91,7 +91,7 @@ class Forward : Plain {
       multiply(false, false, n, f_.value_width, u.keys, 1, {z, u.keys}, at(v_, f_.v, u, 0), 0, at(y_, f_.y, u, i0));
     }
   }
-  // Replaces the scores p by their softmax. Returns the logarithm of the sum of their exponentials.
+  // Replaces the scores p of one query by their softmax. Returns the logarithm of the sum of exponentials.
   LogSum<double> softmax(double* p, int64_t n) const {
     if (n == 0) return {-kInf, 0};
     const double top = row_max(p, n);
@@ -155,7 +155,7 @@ class Backward : Plain {
       multiply(true, false, u.keys, f_.value_width, n, 1, {p, u.keys}, dy, 1, dv);
     }
   }
-  // Replaces the scores p by dropout(softmax(p)), and g = dy v^T by ds without the scale.
+  // Replaces the scores p by dropout(softmax(p)), and g = dy v^T by ds, the gradient of the scores, before scaling.
   void differentiate(double* p, double* g, const double* factor, int64_t n, const LogSum<double>& s, const double* y,
                      const double* dy) const {
     if (std::isnan(s.lse) && std::all_of(dy, dy + f_.value_width, [](double d) { return d == 0; })) {

@@ -1,5 +1,5 @@
-// Shared code of the fp64 and fp32 CPU kernels of FusedAttention and FusedAttentionGrad: addresses of a head's
-// operands, masks and dropout of a row of scores.
+// Code that the fp64 and fp32 CPU kernels of FusedAttention and FusedAttentionGrad share: addresses of a
+// head's operands, and masks and dropout for a row of scores.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace amp::attention_detail {
 
-// ops/attention_fp64.cc, ops/attention_tiles.cc
+// The kernels of ops/attention_fp64.cc and ops/attention_tiles.cc.
 Kernel attention_fp64(const KernelArgs&, Carver&);
 Kernel attention_grad_fp64(const KernelArgs&, Carver&);
 Kernel attention_tiles(const KernelArgs&);
@@ -23,16 +23,16 @@ Kernel attention_grad_tiles(const KernelArgs&);
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Outputs 1 and 2 of FusedAttention for a row whose largest score is `top`. log_sum is the logarithm of the sum of
-// exp(score - top).
+// Returns outputs 1 and 2 of FusedAttention (lse, rest) for a row whose largest score is `top`. log_sum: the
+// logarithm of the sum of exp(score - top).
 template <class T>
 LogSum<T> split_log_sum(T top, T log_sum) {
   const T lse = top + log_sum;
-  return {lse, std::isfinite(lse) ? log_sum - (lse - top) : T(0)};  // lse - top is exact unless top is small
+  return {lse, std::isfinite(lse) ? log_sum - (lse - top) : T(0)};  // exact unless top is small: lse's error
 }
 
-// The operands of either kernel. A thread processes one head of a batch entry or sequence. T: type of the
-// arithmetic.
+// The operands of the forward or the backward kernel. A thread processes one head of one batch entry or
+// sequence. T: the type of the arithmetic.
 template <class T>
 class Heads {
  public:
@@ -49,7 +49,7 @@ class Heads {
  protected:
   struct Unit {
     int64_t batch, head, first, queries, keys;
-  };  // first: index of the first token, in queries and keys
+  };  // first: index of the first token, in queries and in keys
   Unit unit(int64_t u) const {
     const int64_t outer = u / f_.heads, head = u % f_.heads;
     if (!f_.sequences) return {outer, head, 0, f_.queries, f_.keys};
@@ -68,7 +68,7 @@ class Heads {
     return ((f_.sequences ? 0 : u.batch) * f_.heads + u.head) * f_.queries + u.first + i;
   }
 
-  // Sets lse to infinity and rest to 0 for tokens after the last sequence.
+  // Sets lse to infinity and rest to 0 for the tokens after the last sequence, which are padding.
   void clear_statistics(T* lse, T* rest) const {
     for (int64_t n = 0; n < f_.heads && f_.sequences; ++n) {
       std::fill(lse + n * f_.queries + tail(), lse + (n + 1) * f_.queries, static_cast<T>(kInf));
@@ -76,12 +76,12 @@ class Heads {
     }
   }
 
-  // A range [begin, end) of keys, the columns of a block of scores.
+  // A range [begin, end) of keys. Keys are the columns of a block of scores.
   struct Keys {
     int64_t begin, end;
     int64_t count() const { return end - begin; }
   };
-  // z = scale z + mask, where z are the scores of query i for these keys. scratch: keys.count() elements.
+  // Sets z = scale z + mask, where z are the scores of query i for these keys. scratch: keys.count() elements.
   void add_mask(const Unit& u, int64_t i, const Keys& keys, T scale, T* z, T* scratch) const {
     const int64_t n = keys.count(), step = mask_.data ? f_.mask[3] : 0,
                   from = mask_.data ? mask_row(u, i) + keys.begin * step : 0;
@@ -98,7 +98,7 @@ class Heads {
       for (int64_t j = 0; j < n; ++j) z[j] = scale * z[j] + m[j * s];
     });
   }
-  // Positions that a boolean mask hides get no gradient.
+  // hides(): whether a boolean mask can hide positions. hide() sets the gradient g to 0 at hidden positions.
   bool hides() const { return mask_.data && mask_.dtype == DType::boolean; }
   void hide(const Unit& u, int64_t i, const Keys& keys, T* g) const {
     const int64_t n = keys.count(), step = f_.mask[3];
@@ -111,7 +111,7 @@ class Heads {
     return u.batch * f_.mask[0] + u.head * f_.mask[1] + i * f_.mask[2];
   }
 
-  // Dropout factors of query i for all its keys.
+  // Writes the factors by which dropout multiplies the weights of query i, for all its keys.
   void factors(const Unit& u, int64_t i, T* factor) const {
     if (f_.sequences) {
       return dropout_factors(f_.dropout, *state_, u.batch, (u.head * f_.max_len + i) * f_.max_len, u.keys, factor);
@@ -124,7 +124,7 @@ class Heads {
       j += n;
     }
   }
-  // Index of the first token after the last sequence.
+  // tail() returns the index of the first token after the last sequence.
   int64_t tail() const { return f_.sequences ? offsets_[f_.sequences] : f_.queries; }
   void clear_tail(const Tensor& t, const AttentionForm::Strides& s, int64_t width) const {
     for (int64_t n = 0; n < f_.heads; ++n) {

@@ -1,4 +1,4 @@
-// Softmax of blocks of scores and its gradient in fp32 (attention_rows.h), vectorized for each SIMD level.
+// Softmax of blocks of scores, and its gradient, in fp32 (attention_rows.h), vectorized for each SIMD level.
 // vector_exp.h computes exp. The gradient recomputes probabilities from the scores and the row's log-sum-exp.
 
 #include "ops/attention_rows.h"
@@ -22,14 +22,15 @@ int64_t padded(int64_t n, int64_t lanes) { return (n + lanes - 1) / lanes * lane
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// Returns the rounded product, which must be the same in forward and backward. The variable is volatile, because
-// otherwise the compiler contracts the product to an fma, which does not round it.
+// Returns the product, rounded to fp32, so that it is the same in forward and backward. The variable is volatile:
+// otherwise the compiler may contract the product and a later sum to an fma, which does not round the product.
 AMP_INLINE inline float scaled(float z, float scale) {
   const volatile float product = z * scale;
   return product;
 }
 
-// Returns the largest score of a row. Sets the padding after the last key to -inf.
+// Returns the largest score of a row. Sets the padding after the last key to -inf, so that it does not affect the
+// softmax.
 template <int Lanes>
 AMP_INLINE inline float row_maximum(float* z, int64_t keys) {
   using V = Vector<Lanes>;
@@ -43,8 +44,8 @@ AMP_INLINE inline float row_maximum(float* z, int64_t keys) {
   return cpu::fold<Lanes>(most, [](const V& x, V& to) AMP_INLINE { to = x > to ? x : to; });
 }
 
-// Replaces the scores z by exp(scale (z - max)), and sets sum and top (scale max). Exponents are rounded with a
-// relative error of 2^-24, like the scores.
+// Replaces the scores z by exp(scale (z - max)). Sets sum to their sum, and top to scale max. Exponents are rounded
+// with a relative error of 2^-24, as the scores are.
 template <int Lanes>
 AMP_INLINE inline void softmax_row(float* z, int64_t keys, float scale, float& top, float& sum) {
   using V = Vector<Lanes>;

@@ -1,8 +1,7 @@
-// Fused attention in fp32 and 16 bits on the CPU (after FlashAttention, Dao et al. 2022). A head's keys and values
-// are packed once. Then blocks of queries are processed, whose scores stay in the second-level cache between the
-// products (two in forward, five in backward).
-// Queries are read in place; heads are not transposed in memory. Keys that a mask hides from a whole block are
-// skipped. The next head's rows are prefetched.
+// Fused attention in fp32 and 16 bits on the CPU (after FlashAttention, Dao et al. 2022). A head's keys and values are
+// packed once. Then blocks of queries are processed. The scores of a block stay in the second-level cache between its
+// matrix products (two in forward, five in backward). Queries are read in place; heads are not transposed in memory.
+// Keys that a mask hides from a whole block are skipped. The next head's rows are prefetched.
 #include <cmath>
 #include <utility>
 
@@ -15,19 +14,20 @@ namespace amp::attention_detail {
 
 namespace {
 
-// Number of scores per block of queries. Blocks are smaller if the mask differs by query, so that more keys can be
-// skipped.
+// Number of scores per block of queries. If the mask differs by query, blocks are smaller, so that more keys are hidden
+// from a whole block and can be skipped.
 constexpr int64_t kBlockCells = 32768, kMaskedBlockCells = 8192;
 constexpr int64_t kMostPanel = 32;  // largest number of keys per panel
-// A mask value up to this one hides a key. Added to any finite score, it makes the key's exponential 0 relative to
-// that of a visible key.
+// A mask value of at most this number hides a key: added to any finite score, it makes the key's exponential 0 relative
+// to that of a visible key.
 constexpr double kHidden = -1e30;
 
 using cpu::PanelProduct;
 
 class Tiles : protected Heads<float> {
  protected:
-  // dy: the gradient of the output; empty in forward. Products use pairs of bf16 if all factors are stored as bf16.
+  // dy: the gradient of the output; empty in forward. Matrix products use pairs of bf16 if all factors are stored as
+  // bf16.
   Tiles(const KernelArgs& a, const Tensor& dy)
       : Heads(a, a.in),
         product_(all_bf16({&q_, &k_, &v_, &dy}) ? DType::bf16 : DType::f32),
@@ -42,9 +42,10 @@ class Tiles : protected Heads<float> {
                        [](const Tensor* t) { return !t->data || t->dtype == DType::bf16; });
   }
 
-  // Returns the number of floats in a query's row of scores, including padding.
+  // Returns the number of floats in one query's row of scores, including padding.
   int64_t row_floats(int64_t keys) const { return (product_.padded(keys) + 15) / 16 * 16; }
-  // Calls lay_out(Carver&) to measure the memory that it takes, then to divide the thread's scratch memory.
+  // Calls lay_out(Carver&) twice: first to measure the memory that it takes, then to divide the thread's scratch
+  // memory.
   template <class LayOut>
   static auto in_scratch(const LayOut& lay_out) {
     Carver measure(nullptr);
@@ -55,15 +56,15 @@ class Tiles : protected Heads<float> {
   }
 
   static cpu::PackSource source(const StoredRows& m, bool depth_major) { return {m.data, m.dtype, m.ld, depth_major}; }
-  // pack and pack_transposed return x (rows, width), or x^T, packed as the right-hand side of a product.
+  // Return x (rows, width), or x^T for pack_transposed(), packed as the right-hand side of a product.
   PanelProduct::Right pack(const StoredRows& x, int64_t rows, int64_t width, float* to) const {
     return product_.pack(source(x, false), width, rows, to);
   }
   PanelProduct::Right pack_transposed(const StoredRows& x, int64_t rows, int64_t width, float* to) const {
     return product_.pack(source(x, true), rows, width, to);
   }
-  // Returns the number of floats in the copy of a block's queries for the left-hand side of a product, or 0 if they are
-  // read in place.
+  // Returns the number of floats for a copy of a block's queries as the left-hand side of a product; 0 if they are read
+  // in place.
   int64_t copy_floats(const Tensor& t, const AttentionForm::Strides& s, int64_t width) const {
     return reads_in_place(t.dtype, s.token, width) ? 0 : rows_ * product_.steps(width);
   }
@@ -86,8 +87,8 @@ class Tiles : protected Heads<float> {
     return product_.pairs() ? ld % 2 == 0 && width % 2 == 0 : t == DType::f32;
   }
 
-  // Computes z = q k^T for queries [i0, i0 + n) and applies the mask. Returns the factor by which z must still be
-  // multiplied.
+  // Computes z = q k^T for queries [i0, i0 + n) and applies the mask. Returns the factor by which the caller must still
+  // multiply z.
   float scores(const Unit& u, int64_t i0, int64_t n, const Keys& keys, const PanelProduct::Right& k, float* z,
                float* copy, float* mask_scratch, cpu::LinePrefetch& ahead) const {
     const int64_t ld = row_floats(u.keys);
@@ -99,8 +100,8 @@ class Tiles : protected Heads<float> {
     return 1;
   }
 
-  // Returns the keys that the mask shows to any of the queries [i0, i0 + n), rounded to whole panels. Returns all keys
-  // if there is no mask or if it shows no key to some query.
+  // Returns the keys that the mask leaves visible to at least one of the queries [i0, i0 + n), rounded to whole panels.
+  // Returns all keys if there is no mask or if it leaves some query without a visible key.
   Keys visible(const Unit& u, int64_t i0, int64_t n) const {
     const Keys all{0, u.keys};
     if (!mask_.data || f_.mask[3] == 0 || (mask_.dtype == DType::boolean && f_.fill > kHidden)) return all;
@@ -131,7 +132,7 @@ class Tiles : protected Heads<float> {
     return any;
   }
 
-  // Prefetches a head's rows of a tensor.
+  // Prefetches the rows of a tensor that belong to a head.
   void fetch(cpu::LinePrefetch& ahead, const Tensor& t, const AttentionForm::Strides& s, const Unit& u, int64_t rows,
              int64_t width) const {
     const int64_t size = size_of(t.dtype);
@@ -157,10 +158,10 @@ class Forward : Tiles {
 
  private:
   struct Room {
-    float *kt, *v;        // panels
-    float *z, *image;     // scores; exponentials as pairs of bf16
-    float *q, *mask, *y;  // copies of rows
-    float *top, *sum;     // maximum and sum of each query
+    float *kt, *v;        // packed in panels
+    float *z, *image;     // z: scores; image: exponentials as pairs of bf16
+    float *q, *mask, *y;  // copies of rows of the tensors
+    float *top, *sum;     // maximum and sum of exponentials of each query
   };
   Room lay_out(Carver& c) const {
     const int64_t keys = f_.longest_key(), cells = rows_ * row_floats(keys);
@@ -213,8 +214,8 @@ class Forward : Tiles {
     }
   }
   void set(int64_t row, const LogSum<float>& s) const { lse_[row] = s.lse, rest_[row] = s.rest; }
-  // Returns the logarithm of the query's sum. Replaces `sum` by the factor by which the query's row of y must be
-  // multiplied.
+  // Returns the logarithm of the query's sum of exponentials. Replaces `sum` by the factor by which the query's row of
+  // y must be multiplied.
   LogSum<float> finish(float top, float& sum, float* p, int64_t ld) const {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     if (top == -static_cast<float>(kInf)) {
@@ -262,10 +263,10 @@ class Backward : Tiles {
     float *kt, *vt, *k;                                // packed operands of a head
     float *z, *g, *z_pairs, *g_pairs, *g_rows;         // scores and gradients; also as pairs of bf16
     float *q, *dy;                                     // packed operands of a block of queries
-    float *q_copy, *dy_copy, *scratch, *factor, *out;  // rows
-    LogSum<float>* sums;                               // log-sums, by query
+    float *q_copy, *dy_copy, *scratch, *factor, *out;  // buffers for rows
+    LogSum<float>* sums;                               // log-sums (lse, rest) by query
     float* d;                                          // dot products of y and dy, by query
-    float *dk, *dv;                                    // sums over the blocks of queries
+    float *dk, *dv;                                    // accumulated over the blocks of queries
   };
   Room lay_out(Carver& c) const {
     const int64_t keys = f_.longest_key(), cells = rows_ * row_floats(keys), pairs = product_.pairs() ? cells / 2 : 0;
@@ -334,8 +335,8 @@ class Backward : Tiles {
   struct Left {
     PanelProduct::Left p, ds, ds_rows;
   };
-  // Returns z and g of a block of n rows as left operands of products over the rows, and g also for a product over
-  // the keys.
+  // Returns z and g of a block of n rows as left operands of products that sum over the rows, and g also for a product
+  // that sums over the keys.
   Left as_operands(int64_t n, int64_t ld, const Room& r) const {
     if (!product_.pairs()) return {{r.z, ld, false}, {r.g, ld, false}, {r.g, ld, true}};
     for (int64_t i = 0; i < n; i += 2) {
@@ -351,7 +352,7 @@ class Backward : Tiles {
   struct Right {
     PanelProduct::Right kt, vt;
   };
-  // Computes z = dropout(p) and g = ds without the scale, for queries [i0, i0 + n).
+  // Computes z = dropout(p), and g = ds (the gradient of the scores) before scaling, for queries [i0, i0 + n).
   void differentiate(const Unit& u, int64_t i0, int64_t n, const Keys& keys, const Right& right, const Room& r,
                      cpu::LinePrefetch& ahead) const {
     const int64_t ld = row_floats(u.keys);
@@ -373,7 +374,7 @@ class Backward : Tiles {
         std::fill_n(z, ld, 0.0f);
         std::fill_n(g, ld, 0.0f);
       }
-      // Hidden keys need ds = 0. A mask of -inf makes ds 0 already, except if the row is NaN.
+      // At hidden keys ds must be 0. A mask of -inf gives that already, except if the row is NaN.
       if (hides() && (f_.fill != -kInf || broken)) hide(u, i0 + i, keys, g);
     }
   }

@@ -1,5 +1,5 @@
 // Core operator AxisMap (ops/axis_map.h): y is the product of a sparse matrix, in CSR format, and x along one axis. The
-// kernel processes the inner axes as vectors. The gradient is AxisMap with the transposed matrix.
+// kernel vectorizes over the axes after this one. The gradient is AxisMap with the transposed matrix.
 
 #include "ops/axis_map.h"
 

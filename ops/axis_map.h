@@ -1,10 +1,10 @@
-// A linear map along one axis, applied to each line of the tensor along that axis. Pad (reflect, edge, wrap) and Resize
-// are built from it.
+// A linear map along one axis, applied to each line of the tensor along that axis. Pad (reflect, edge,
+// wrap) and Resize are built from it.
 //
-// Core AxisMap(x) {axis, begin, index, weight}: y[.., j, ..] = sum over t in begin[j] .. begin[j+1] of weight[t] x[..,
-// index[t], ..].
-// The gradient is the transposed map. For integer tensors all weights must be 1, with at most one weight per output
-// index j, so values are only copied.
+// Core AxisMap(x) {axis, begin, index, weight}: y[.., j, ..] is the sum over t in begin[j] ..
+// begin[j+1] - 1 of weight[t] x[.., index[t], ..]. The gradient is the transposed map. For integer
+// tensors all weights must be 1, with at most one weight per output index j, so values are only
+// copied.
 #pragma once
 
 #include "graph/builder.h"

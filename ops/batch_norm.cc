@@ -9,12 +9,11 @@
 //
 // BindOptions::batchnorm_train, not the file, decides whether a node becomes BatchNorm or BatchNormTrain. So an
 // inference export can be trained with batch statistics, and a training export is evaluated with its running
-// statistics. `predict` is an exception: it runs a file as inference engines do (BindOptions::batchnorm_as_written).
+// statistics. Only the verb `predict` runs a file as inference engines do (BindOptions::batchnorm_as_written).
 //
-// Running statistics follow the ONNX operator (opset 14, training_mode = 1), whatever the opset:
+// Running statistics follow the ONNX operator (opset 14, training_mode = 1), in files of every opset:
 //   running = running momentum + batch (1 - momentum),   with the biased variance of the batch.
-// (PyTorch's momentum is 1 - momentum. PyTorch uses the unbiased variance, which is n / (n - 1) times the biased
-// one.)
+// (PyTorch's momentum is 1 - momentum. PyTorch uses the unbiased variance, which is n / (n - 1) times the biased one.)
 #include "backend/cpu/norm/batch_norm.h"
 
 #include <algorithm>
@@ -64,7 +63,7 @@ void grad_batch_norm_train(GradBuilder& g) {
   if (g.has_dy(0)) add_grads(g, g.out(1), g.out(2), true);
 }
 
-// Dims (1, C, 1 ...), with which a vector (C) broadcasts against (N, C, ...).
+// Returns the dims (1, C, 1 ...), with which a vector (C) broadcasts against x (N, C, ...).
 Dims channel_row(const Dims& x) {
   Dims row(x.size(), 1);
   row[1] = x[1];
@@ -78,8 +77,8 @@ std::vector<int64_t> all_but_channels(const Dims& x) {
   return axes;
 }
 
-// Decomposition of BatchNormGrad. The training form depends only on dy, x and scale, because mean and var are
-// computed from x.
+// Decomposes BatchNormGrad. In the training form, mean and var are recomputed from x, so that the result depends only
+// on dy, x and scale.
 std::vector<ValueId> decompose_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Term dy(b, in[0]), x(b, in[1]);
   const Dims channel = channel_row(x.dims());
@@ -109,9 +108,9 @@ const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "BatchNorm", w
 
 bool moves(const Lowering& l, size_t i) { return l.has(i) && l.b.value(l.in(i)).kind == ValueKind::param; }
 
-// Returns the running statistic of input i after this batch. If training updates the statistic, the result becomes
-// the graph's output "statistic.SLOT"; a module that is applied again continues from it. The new nodes belong to no
-// source node, so no precision plan rounds the result.
+// Returns the running statistic of input i after this batch. If training updates the statistic, the result becomes the
+// graph's output "statistic.SLOT"; a module that is applied again continues from it. The new nodes get no source node
+// as origin, so that no precision plan rounds the result.
 ValueId blend(Lowering& l, size_t i, ValueId batch) {
   Builder& b = l.b;
   ValueId running = l.in(i);
@@ -135,8 +134,8 @@ ValueId blend(Lowering& l, size_t i, ValueId batch) {
   return now;
 }
 
-// Returns an unfused BatchNorm for statistics that the graph computes itself (a standardized weight), so that
-// gradients pass through them.
+// Returns an unfused BatchNorm, for statistics that the graph itself computes (as of a standardized weight). Gradients
+// pass through these statistics.
 ValueId by_elements(Lowering& l, ValueId x) {
   Builder& b = l.b;
   const Dims per_channel = channel_row(b.dims(x));
@@ -147,7 +146,8 @@ ValueId by_elements(Lowering& l, ValueId x) {
 }
 
 // Returns an unfused BatchNormTrain whose statistics cover the samples of all ranks (torch.nn.SyncBatchNorm). Gradients
-// pass through its two sums over the ranks. Its nodes belong to no source node, so no precision plan rounds them.
+// pass through its two sums over the ranks. Its nodes get no source node as origin, so that no precision plan rounds
+// them.
 std::vector<ValueId> over_ranks(Builder& b, ValueId input, ValueId scale, ValueId bias, double epsilon) {
   const Origin node = b.origin;
   b.origin = Origin{-1, "synchronized batch normalization"};
@@ -169,8 +169,8 @@ std::vector<ValueId> over_ranks(Builder& b, ValueId input, ValueId scale, ValueI
   return {y, mean, var};
 }
 
-// Outputs: y, running mean and running var after this batch; before opset 14 also saved mean and saved var of the
-// batch.
+// Lowers BatchNormalization. Outputs: y, running mean and running var after this batch; before opset 14 also saved mean
+// and saved var of the batch.
 void lower_batch_norm(Lowering& l) {
   Builder& b = l.b;
   if (l.version() < 9 && l.attrs.i("spatial", 1) == 0) l.unsupported("spatial = 0");
@@ -179,7 +179,7 @@ void lower_batch_norm(Lowering& l) {
   const bool vector = l.rank(0) == 1;  // x (N) has one channel
   if (vector) x = b.reshape(x, {l.dims(0)[0], 1});
   const bool in_training_form = l.version() >= 14 ? l.attrs.i("training_mode", 0) != 0 : l.n_out() > 1;
-  const bool empty = numel(l.dims(0)) == 0;  // without batch statistics, the running statistics are kept
+  const bool empty = numel(l.dims(0)) == 0;  // an empty batch has no statistics, so the running ones are kept
   if (!empty && (l.options.batchnorm_train || (l.options.batchnorm_as_written && in_training_form))) {
     const auto out = l.options.sync_batchnorm ? over_ranks(b, x, l.in(1), l.in(2), a.f("epsilon", 1e-5))
                                               : b.ops("BatchNormTrain", {x, l.in(1), l.in(2)}, a);
@@ -201,7 +201,8 @@ void lower_batch_norm(Lowering& l) {
   l.out(2, var);
 }
 
-// Normalizes each (image, channel) by its own statistics: a batch normalization of one image with N*C channels.
+// Normalizes each (image, channel) by its own statistics, which is a batch normalization of one image with N*C
+// channels.
 void lower_instance_norm(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0);

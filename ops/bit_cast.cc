@@ -14,7 +14,7 @@ void infer(InferCtx& c) { c.out(static_cast<DType>(c.attrs.i("to", 0)), c.in(0).
 Kernel kernel(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
   const bool wide = a.attrs().i("bytes", 4) == 8;
-  // A tensor in 16-bit storage holds numbers of the working type, so BitCast takes the bits of that type.
+  // 16-bit storage holds rounded numbers of the working type, so BitCast converts them to that type first.
   const auto real = [wide](DType t) { return is_low(t) ? (wide ? DType::f64 : DType::f32) : t; };
   const DType from = real(x.dtype), to = real(y.dtype);
   return [=] {
@@ -41,7 +41,7 @@ OpDef def() {
 const RegisterOp op{def()};
 const RegisterKernel cpu{DeviceKind::cpu, "BitCast", kernel};
 
-// Returns the target type. It must be stored as declared, which excludes 16-bit floats.
+// Returns the target type. Throws if values of that type are not stored in it, which is so for 16-bit floats.
 DType target(const Lowering& l) {
   const int64_t code = l.attrs.i("to", 0);
   const std::optional<DType> t = dtype_of_onnx(code);

@@ -11,7 +11,7 @@ struct Integers {
 template <class T>
 constexpr bool kInteger = std::is_integral_v<T>;
 
-// A shift by the width of the type or more gives 0.
+// A shift by the width of the type or more gives 0; in C++ it would be undefined.
 struct BitShift : Functor<2, Integers> {
   explicit BitShift(const Attrs& a) : left(a.s("direction", "LEFT") == "LEFT") {}
   template <class T>
@@ -63,7 +63,7 @@ struct BitwiseNot : Functor<1, Integers> {
   }
 };
 
-// The functors do not support floating-point numbers, so models with such operands are rejected here.
+// The functors do not support floating-point operands, so models that have them are rejected here.
 void lower_bits(Lowering& l) {
   if (is_float(l.b.dtype(l.in(0)))) fail(Exit::model, "E_ATTR", cat(l.node.op, " of ", name_of(l.b.dtype(l.in(0)))));
   lower_same_name(l);

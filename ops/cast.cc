@@ -1,5 +1,5 @@
-// Cast, CastLike, Identity: ONNX 6+. A Cast of the model between floating-point types is the identity, because the
-// precision plan determines the storage (graph/lower.h).
+// Cast, CastLike, Identity: ONNX 6+. A Cast in the model between floating-point types is lowered to the identity,
+// because the precision plan determines storage types (graph/lower.h).
 #include "backend/parallel.h"
 #include "graph/onnx_type.h"
 #include "ops/composed/quantize.h"
@@ -15,14 +15,14 @@ ValueId simplify_cast(Builder& b, const std::vector<ValueId>& in, const Attrs& a
   const Value& x = b.value(in[0]);
   if (x.dtype == to) return in[0];
   if (a.has(kWholeNumbers)) return {};
-  // A dequantized weight is computed in the type of its readers.
+  // Instead of casting a dequantized weight, dequantizes it to the type of its readers.
   if (x.producer && b.graph().node(x.producer).op->deferred && is_float(to)) {
     const Node n = b.graph().node(x.producer);
     Attrs of_type = n.attrs;
     of_type.set("to", static_cast<int64_t>(to));
     return b.op(n.op->name, n.in, std::move(of_type));
   }
-  // Moves the Cast before views, so that the producer of x may store the type itself (graph/passes.h).
+  // Moves the Cast before views, so that the node that computes x may store the other type itself (graph/passes.h).
   if (x.producer && b.graph().node(x.producer).op->view) {
     const Dims dims = x.dims;
     return b.reshape(b.cast(b.graph().node(x.producer).in[0], to), dims);
@@ -31,7 +31,7 @@ ValueId simplify_cast(Builder& b, const std::vector<ValueId>& in, const Attrs& a
 }
 
 void grad_cast(GradBuilder& g) {
-  if (is_float(g.b.dtype(g.out(0)))) g.add_grad(0, g.dy(0));  // add_grad casts back
+  if (is_float(g.b.dtype(g.out(0)))) g.add_grad(0, g.dy(0));  // add_grad() casts dy to the input's type
 }
 
 Kernel cast_kernel(const KernelArgs& a) {
@@ -60,7 +60,7 @@ DType from_onnx(const Lowering& l, int64_t code) {
   l.unsupported(cat("element type ", code, " of TensorProto is not supported"));
 }
 void cast_to(Lowering& l, DType to) { l.out(0, l.b.cast(l.in(0), is_float(to) ? l.float_type() : to)); }
-// A Cast of quantized numbers to floating point passes gradients straight through.
+// Lowers Cast. Gradients pass a Cast of quantized numbers to floating point unchanged (straight-through).
 void lower_cast(Lowering& l) {
   const DType to = from_onnx(l, l.attrs.i("to", 1));
   if (!is_float(to) || is_float(l.b.dtype(l.in(0)))) return cast_to(l, to);

@@ -1,5 +1,5 @@
-// Checks of core operators on the dims and attributes of their inputs (graph/signature.h). Kernels rely on them.
-// The checks find contradictions in hand-made or damaged files; each failure is E_SHAPE.
+// Checks of core operators on the dims and attributes of their inputs (graph/signature.h). Kernels rely on these checks
+// and repeat none. The checks find contradictions in hand-made or damaged files; each failure is E_SHAPE.
 #include <algorithm>
 
 #include "base/error.h"
@@ -79,8 +79,8 @@ void reduce(const InferCtx& c) {
   }
 }
 
-// Throws E_INDEX (Exit::model) if a constant index is not in [least, end). Other indices are checked when a kernel
-// runs.
+// Throws E_INDEX (Exit::model) if a constant index is not in [least, end). Indices that are not constant are checked
+// when a kernel runs.
 void check_indices(const InferCtx& c, size_t input, int64_t least, int64_t end) {
   const Value& v = c.in(input);
   if (v.kind != ValueKind::constant) return;
@@ -102,7 +102,7 @@ void rows(const InferCtx& c, const Dims& x, const Dims& y) {
 void gather_rows(const InferCtx& c) { rows(c, c.in(0).dims, c.attrs.ints("dims")); }
 void scatter_rows(const InferCtx& c) { rows(c, c.attrs.ints("dims"), c.in(0).dims); }
 
-// Checks indices along one axis. On the other axes the index tensor may be at most as large as the table.
+// Checks indices along one axis. On the other axes the index tensor must not be larger than the table.
 void elements(const InferCtx& c, const Dims& table) {
   const Dims& index = c.in(1).dims;
   const int64_t axis = c.attrs.i("axis", 0);
@@ -158,7 +158,7 @@ void mat_mul(const InferCtx& c) {
   if (numel(c.in(2).dims) != n) refuse(cat("a bias of ", to_string(c.in(2).dims), " for ", n, " columns"));
 }
 
-// Checks that the integers, scales and zero points of a matrix (backend/quantized_matrix.h) are in their tensors.
+// Checks that the integers, scales and zero points of a matrix are within their tensors (backend/quantized_matrix.h).
 void dequantize_matrix(const InferCtx& c) {
   const auto at = [&](const char* name, int64_t fallback) { return c.attrs.i(name, fallback); };
   const int64_t rows = at("rows", 0), columns = at("columns", 0), bits = at("bits", 4), row_bits = at("row_bits", 0),
@@ -187,7 +187,8 @@ void dequantize_matrix(const InferCtx& c) {
   holds(2, (checked_mul(rows - 1, at("zero_row_bits", 0)) + used + 7) / 8, "bytes of zero points");
 }
 
-// Checks xg (T, B, G H), R (G H, H), `states` states (B, H), lengths (B) and peepholes or reset biases (more H).
+// Checks xg (T, B, G H), R (G H, H), `states` states (B, H), lengths (B), and a vector of `more` H elements (peepholes
+// or reset biases).
 void recurrent(const InferCtx& c, int64_t gates, size_t states, int64_t more) {
   const Dims &x = c.in(0).dims, &r = c.in(1).dims;
   const int64_t hidden = r[1];

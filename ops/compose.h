@@ -1,11 +1,11 @@
-// Helpers for lowerings that are composed of core operators.
+// Helpers for operators that are composed of core operators.
 #pragma once
 
 #include "graph/builder.h"
 
 namespace amp {
 
-// n elements of an axis, from start on.
+// Returns n elements of an axis, beginning with index `start`.
 inline ValueId slice(Builder& b, ValueId x, int64_t axis, int64_t start, int64_t n, int64_t step = 1) {
   Dims d = b.dims(x);
   std::vector<int64_t> starts(d.size(), 0), steps(d.size(), 1);
@@ -14,7 +14,7 @@ inline ValueId slice(Builder& b, ValueId x, int64_t axis, int64_t start, int64_t
   d[static_cast<size_t>(axis)] = n;
   return b.op("Slice", {x}, {{"starts", starts}, {"steps", steps}, {"dims", d}});
 }
-// Entry i of axis 0, without that axis.
+// Returns entry i of axis 0, and removes that axis.
 inline ValueId entry(Builder& b, ValueId x, int64_t i) {
   const ValueId s = slice(b, x, 0, i, 1);
   const Dims d = b.dims(s);
@@ -30,13 +30,13 @@ inline ValueId div(Builder& b, ValueId x, ValueId y) { return b.op("Div", {x, y}
 inline ValueId scaled(Builder& b, ValueId x, double k) { return b.op("Mul", {x, b.scalar(k, b.dtype(x))}); }
 inline ValueId shifted(Builder& b, ValueId x, double k) { return b.op("Add", {x, b.scalar(k, b.dtype(x))}); }
 inline ValueId filled(Builder& b, double v, DType t, Dims dims) { return b.expand(b.scalar(v, t), std::move(dims)); }
-// Mean over the given axes, which are kept with extent 1.
+// Returns the mean over the given axes, which are kept with extent 1.
 inline ValueId mean(Builder& b, ValueId x, const std::vector<int64_t>& axes) {
   double count = 1;
   for (const int64_t a : axes) count *= static_cast<double>(b.dims(x)[static_cast<size_t>(a)]);
   return scaled(b, b.reduce_sum(x, axes, true), 1 / count);
 }
-// Rows of a table (n, inner) at any number of indices.
+// Returns the rows of a table (n, inner) at the given indices, which may have any shape.
 inline ValueId lookup(Builder& b, ValueId table, ValueId indices) {
   const Dims t = b.dims(table);
   Dims out = b.dims(indices);

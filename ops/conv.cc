@@ -5,8 +5,8 @@
 //   ConvGradX(dy, w) {dims} the gradient to x; also the forward pass of ConvTranspose
 //   ConvGradW(x, dy) {dims} the gradient to w
 //
-// The three operators are derivatives of one trilinear form, so the gradients of each are the other two. On a GPU
-// they may be NHWC (attribute channels_last).
+// The three operators are derivatives of one trilinear form T(x, w, dy), so the gradients of each are the other two. On
+// a GPU their layout may be NHWC (attribute channels_last).
 #include "backend/cpu/conv/conv.h"
 
 #include "backend/channels_last.h"
@@ -69,12 +69,12 @@ void grad_conv(GradBuilder& g) {
     g.add_grad(2, g.b.reduce_sum(dy, axes, false));
   }
 }
-void grad_conv_grad_x(GradBuilder& g) {  // dx = T(dy, w)
+void grad_conv_grad_x(GradBuilder& g) {  // with T as above: dx = T(dy, w)
   const Attrs a = without_dims(g.attrs());
   if (g.needs(0)) g.add_grad(0, g.op("Conv", {g.dy(0), g.in(1)}, a));
   if (g.needs(1)) g.add_grad(1, g.op("ConvGradW", {g.dy(0), g.in(0)}, with_dims(a, g.dims(g.in(1)))));
 }
-void grad_conv_grad_w(GradBuilder& g) {  // dw = T(x, dy)
+void grad_conv_grad_w(GradBuilder& g) {  // with T as above: dw = T(x, dy)
   const Attrs a = without_dims(g.attrs());
   if (g.needs(0)) g.add_grad(0, g.op("ConvGradX", {g.in(1), g.dy(0)}, with_dims(a, g.dims(g.in(0)))));
   if (g.needs(1)) g.add_grad(1, g.op("Conv", {g.in(0), g.dy(0)}, a));
@@ -87,7 +87,8 @@ const RegisterKernel kernels[] = {RegisterKernel{DeviceKind::cpu, "Conv", with_w
                                   RegisterKernel{DeviceKind::cpu, "ConvGradX", with_workspace<conv_grad_x>},
                                   RegisterKernel{DeviceKind::cpu, "ConvGradW", with_workspace<conv_grad_w>}};
 
-// Returns the FLOPs: each element of y is a sum over one kernel of w (M, C / group, ...). Padding is counted.
+// Returns the FLOPs. Each element of y is a sum over one kernel of w (M, C / group, ...). Products with padding count
+// too.
 double products(const Tensor& y, const Tensor& w) {
   return 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel() / w.dims.at(0));
 }
@@ -108,7 +109,7 @@ ValueId convolution(const Lowering& l, ValueId input, ValueId weight, ValueId bi
   if (group < 1) fail(Exit::model, "E_ATTR", cat("Conv: group ", group));
   const bool flat = x.size() == 3;
   Spatial s = read_spatial(l, Dims(x.begin() + 2, x.end()), Dims(w.begin() + 2, w.end()));
-  for (size_t i = 0; i < s.kernel.size(); ++i) s.out(i, x[i + 2]);  // checks that the kernel fits
+  for (size_t i = 0; i < s.kernel.size(); ++i) s.out(i, x[i + 2]);  // s.out() checks that the kernel fits
   if (flat) s.push_front_unit();
   Attrs a = s.attrs();
   a.set("group", group);
@@ -121,7 +122,7 @@ namespace {
 
 ValueId own_convolution(const Lowering& l) { return convolution(l, l.in(0), l.in(1), l.in_or(2, {})); }
 void lower_conv(Lowering& l) { l.out(0, own_convolution(l)); }
-// com.microsoft FusedConv: input 3 is added before the activation.
+// Lowers com.microsoft FusedConv, which adds input 3 before the activation.
 void lower_fused_conv(Lowering& l) {
   ValueId y = own_convolution(l);
   if (l.has(3)) y = l.b.op("Add", {y, l.in(3)});

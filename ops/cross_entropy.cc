@@ -1,8 +1,8 @@
-// Softmax cross-entropy on logits, summed over valid rows:
+// Softmax cross-entropy on logits, summed over valid rows (those whose label is not ignore_index):
 //   loss = sum_i [label_i != ignore] (log sum_j e^(x_ij) - x_i,label),
 //   dx = seed (softmax(x) - onehot(label)) on valid rows, 0 elsewhere.
-// Core operator CrossEntropy(logits (N, C), labels int64 (N)) -> scalar, with the attribute ignore_index. Arithmetic
-// is fp64 for fp64 logits, otherwise fp32.
+// Core operator CrossEntropy(logits (N, C), labels int64 (N)) -> scalar, with the attribute ignore_index. Arithmetic is
+// fp64 for fp64 logits, otherwise fp32.
 #include <numeric>
 
 #include "backend/indices.h"
@@ -25,8 +25,8 @@ int64_t label_of(const Tensor& labels, int64_t i, int64_t classes, int64_t ignor
   return y;
 }
 
-// The losses of the rows are summed in a fixed number of shards (ranges of rows). Then the sums of the shards are added
-// in order.
+// The rows are divided into a fixed number of shards (ranges of rows). Each shard's losses are summed, then the sums of
+// the shards are added in order. So the result does not depend on the number of threads.
 constexpr int64_t kShards = 16;
 int64_t workspace(const Graph&, const Node&) { return kShards * 8; }
 
@@ -49,7 +49,7 @@ Kernel loss_kernel(const KernelArgs& a) {
           top = row_max(p, n);
           total = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return math::exp(p[i] - top); });
         });
-        sum += std::log(total) + (top - p[label]);  // top + log(total) would lose log(total) if top is large
+        sum += std::log(total) + (top - p[label]);  // top + log(total) would round log(total) away if top is large
       }
       partial[s] = sum;
     });
@@ -59,7 +59,7 @@ Kernel loss_kernel(const KernelArgs& a) {
   };
 }
 
-// CrossEntropyGrad. Inputs: logits, labels, seed (scalar). Output: dlogits in the logits' type.
+// The kernel of CrossEntropyGrad. Inputs: logits, labels, seed (scalar). Output: dlogits in the logits' type.
 template <class T>
 Kernel grad_kernel(const KernelArgs& a) {
   const Tensor x = a.in[0], labels = a.in[1], dx = a.out[0];
@@ -94,7 +94,7 @@ Kernel grad(const KernelArgs& a) { return in_double(a) ? grad_kernel<double>(a) 
 
 void gradient(GradBuilder& g) { g.add_grad(0, g.op("CrossEntropyGrad", {g.in(0), g.in(1), g.dy(0)}, g.attrs())); }
 
-// Decomposition of CrossEntropyGrad: where(valid, seed (softmax(x) - onehot(label)), 0)
+// Decomposes CrossEntropyGrad to where(valid, seed (softmax(x) - onehot(label)), 0).
 std::vector<ValueId> decompose_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Term x(b, in[0]), label = Term(b, in[1]).shaped({b.dims(in[1]).at(0), 1});
   std::vector<int64_t> classes(static_cast<size_t>(x.dims().at(1)));

@@ -1,6 +1,6 @@
-// DequantizeMatrix is not folded into a dense constant. The products and lookups that read it dequantize the elements
-// that they need (OpDef::deferred), so on the CPU the node is not executed. Its own kernel is for other readers, other
-// devices and fp64.
+// DequantizeMatrix is not folded into a dense constant. On the CPU, products and lookups that read it dequantize only
+// the elements that they need (OpDef::deferred), so the node is not executed. Its own kernel is for other readers,
+// other devices and fp64.
 #include "ops/dequantize_matrix.h"
 
 #include "backend/cpu/gemm/dequantize.h"

@@ -1,6 +1,6 @@
-// Core DequantizeMatrix: a weight that is stored as integers of a few bits (backend/quantized_matrix.h), in floating
-// point. Inputs: the integers, the scales, and zero points or nothing. Output: (rows, columns), of the type `to`, or of
-// the scales' type without this attribute.
+// Core operator DequantizeMatrix: a weight that is stored as integers of a few bits (backend/quantized_matrix.h),
+// converted to floating point. Inputs: the integers, the scales, and optionally zero points. Output: (rows, columns),
+// in the type `to` or, without this attribute, in the scales' type.
 #pragma once
 
 #include "backend/kernel.h"
@@ -9,7 +9,7 @@
 
 namespace amp {
 
-// Adds a DequantizeMatrix node of constants. The addresses in `form` are not used. `zeros` may be invalid.
+// Adds a DequantizeMatrix node of constants. The addresses in `form` are not used. zeros: the zero points, or invalid.
 ValueId dequantized_matrix(Builder& b, const QuantizedMatrix& form, ValueId data, ValueId scales, ValueId zeros);
 
 }  // namespace amp

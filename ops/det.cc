@@ -1,6 +1,6 @@
-// Det (ONNX 11+): determinants of square matrices (..., n, n) -> (...). Core Det(x) and DetGrad(x, dy): dx = dy *
-// cofactors of x. Cofactors are correct for singular matrices too; det * inverse is not. Determinants are computed by
-// Gaussian elimination with pivoting in fp32 or fp64.
+// Det (ONNX 11+): determinants of square matrices (..., n, n) -> (...). Core operators: Det(x) and DetGrad(x, dy),
+// which is dx = dy * cofactors of x. Unlike det * inverse, cofactors are also correct for singular matrices.
+// Determinants are computed by Gaussian elimination with pivoting in fp32 or fp64.
 #include "ops/det.h"
 
 #include "backend/rows.h"
@@ -63,7 +63,7 @@ void infer_det(InferCtx& c) {
 }
 void gradient(GradBuilder& g) { g.add_grad(0, g.op("DetGrad", {g.in(0), g.dy(0)})); }
 
-// Decomposition of DetGrad: dy times the signed determinants of the minors.
+// Decomposes DetGrad to dy times the signed determinants of the minors.
 std::vector<ValueId> decompose_grad(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]);
   const Dims dims = x.dims();

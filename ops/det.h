@@ -8,7 +8,7 @@
 
 namespace amp {
 
-// The determinant of an n x n matrix in row-major order with elements `step` apart. The matrix is overwritten.
+// Returns the determinant of an n x n matrix (row-major, elements `step` apart). Overwrites the matrix.
 template <class T>
 HD inline T determinant(T* a, int64_t n, int64_t step) {
   const auto at = [&](int64_t row, int64_t column) -> T& { return a[(row * n + column) * step]; };

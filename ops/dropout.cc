@@ -1,9 +1,9 @@
 // Dropout: y = x * keep / (1 - ratio), keep ~ Bernoulli(1 - ratio). ONNX 7+. Only nodes that training has inserted
-// (attribute `site`) drop elements; other nodes are the identity.
-// The mask is Philox(seed; site, step, row, element of the row). It is computed again in backward instead of being
-// stored. A row is the part of the tensor that belongs to one sample; the attribute `rows` is the number of samples
-// in the micro-batch. Rows are counted over the accumulation step, from RunState::samples_before on. So the bits do
-// not depend on the division into micro-batches, if samples are outermost and have the same padding.
+// (attribute `site`) drop elements; Dropout nodes of the file are the identity. The mask is Philox(seed; site, step,
+// row, element of the row). It is computed again in backward instead of being stored. A row is the part of the tensor
+// that belongs to one sample; the attribute `rows` is the number of samples in the micro-batch. Rows are numbered over
+// the accumulation step: the first row of a micro-batch is RunState::samples_before. So the bits do not depend on the
+// division into micro-batches, if samples are outermost and have the same padding.
 #include "ops/dropout.h"
 
 #include "backend/cpu/dropout_lanes.h"
@@ -72,8 +72,8 @@ OpDef def() {
 const RegisterOp op{def()};
 const RegisterKernel cpu{DeviceKind::cpu, "Dropout", kernel};
 
-// Returns the number of samples of the batch that the graph is bound to. This is the largest dimension 0 of the
-// inputs, because some inputs may have no batch.
+// Returns the number of samples of the batch to which the graph is bound. It is the largest dimension 0 of the inputs,
+// because an input without a batch dimension may be shorter.
 int64_t samples(const BindOptions& o) {
   int64_t rows = 1;
   for (const auto& [name, dims] : o.input_dims) rows = std::max(rows, dims.empty() ? 1 : dims[0]);

@@ -1,4 +1,4 @@
-// Random bits of Dropout, for kernels that include dropout (defined in ops/dropout.cc).
+// The random bits of Dropout, for its own kernels and for kernels that include dropout (defined in ops/dropout.cc).
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp {
 
-// One random word for each of the four elements from index 4 * group on, of sample `row` of the micro-batch. State:
+// Returns four random words for elements 4 * group to 4 * group + 3 of sample `row` of the micro-batch. State:
 // RunState.
 template <class State>
 HD PhiloxBlock dropout_words(const State& s, int64_t row, int64_t group, uint32_t site) {
@@ -39,7 +39,7 @@ inline DropoutBits dropout_bits(const Attrs& a) {
   return {static_cast<uint32_t>(ratio * 4294967296.0), static_cast<uint32_t>(a.i("site", 0)), 1.0 / (1.0 - ratio)};
 }
 
-// The factors of elements first .. first + n of sample `row` of the micro-batch: 0 or bits.scale.
+// Writes the factors of elements first .. first + n - 1 of sample `row` of the micro-batch: 0 or bits.scale.
 template <class T>
 void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row, int64_t first, int64_t n, T* factor) {
   const T keep = static_cast<T>(bits.scale);
@@ -49,11 +49,11 @@ void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row
     for (int64_t lane = k % 4; lane < 4 && i < n; ++lane, ++i) factor[i] = block.v[lane] < bits.threshold ? T(0) : keep;
   }
 }
-// Vectorized fp32 version (ops/dropout.cc) with the same results.
+// A vectorized version for fp32 (ops/dropout.cc) with equal results.
 void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row, int64_t first, int64_t n,
                      float* factor);
 
-// Dropout of a tensor with n elements. A row is the elements of one sample (attribute `rows`: the number of samples).
+// Dropout of a tensor with n elements. A row is the elements of one sample; the attribute `rows` counts samples.
 struct DropoutShape {
   DropoutShape(const Attrs& a, int64_t n)
       : bits(dropout_bits(a)), rows(n % a.i("rows", 1) == 0 ? a.i("rows", 1) : 1), per_row(n / rows) {}
@@ -61,7 +61,7 @@ struct DropoutShape {
   int64_t rows, per_row;
 };
 
-// Applies dropout to elements at .. at + n of the tensor, from x to y.
+// Applies dropout to elements at .. at + n - 1 of the tensor, from x to y.
 template <class T>
 void dropout_span(const DropoutShape& d, const RunState& state, int64_t at, int64_t n, const T* x, T* y) {
   for (int64_t i = 0; i < n;) {

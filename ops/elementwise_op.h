@@ -1,7 +1,7 @@
-// Module ops: one file per operator or family: lowering of ONNX versions to core operators, inference, gradient,
-// arithmetic. This file registers an elementwise core operator from its functor.
-// CUDA units (ops/cuda) include operator files again with AMP_CUDA_UNIT defined. Then only CUDA kernels of the
-// functors are registered.
+// Registers an elementwise core operator from its functor. (Files of the module ops contain one operator or
+// family each: lowering of ONNX versions to core operators, inference, gradient, arithmetic.) CUDA units
+// (ops/cuda) include operator files again with AMP_CUDA_UNIT defined. Then only CUDA kernels of the functors are
+// registered.
 #pragma once
 
 #ifdef AMP_CUDA_UNIT
@@ -34,13 +34,13 @@ struct RegisterElementwise {
   RegisterKernel kernel;
 };
 #else
-// Registers core operator `name` with functor F and its CPU kernel. A functor that returns bool is a predicate:
-// bool output, no gradient.
+// Registers core operator `name` with functor F and its CPU kernel. If the functor returns bool, the operator
+// is a predicate: its output is bool, and it has no gradient.
 template <class F>
 struct RegisterElementwise {
   explicit RegisterElementwise(const char* name, Gradient gradient = nullptr, Simplify simplify = nullptr)
       : RegisterElementwise(def(name, gradient, simplify)) {}
-  // For gradients (*Grad), which have a decomposition instead of a gradient rule.
+  // A constructor for gradients (*Grad), which have a decomposition instead of a gradient rule.
   RegisterElementwise(const char* name, Decomposition decomposition)
       : RegisterElementwise(def(name, nullptr, nullptr, decomposition)) {}
 
@@ -79,7 +79,7 @@ struct RegisterElementwise {
 };
 #endif
 
-// Lowers to the core operator of the same name, with the same inputs and attributes.
+// Lowers an ONNX operator to the core operator of the same name, with the same inputs and attributes.
 inline void lower_same_name(Lowering& l) {
   std::vector<ValueId> in;
   for (size_t i = 0; i < l.n_in(); ++i) in.push_back(l.in(i));

@@ -1,5 +1,5 @@
-// Fused: a chain of elementwise operators as one node (backend/fused_program.h). ops/passes/fuse.h makes these nodes
-// after autodiff. Inputs broadcast; outputs have the broadcast dims, except for sums.
+// Fused: a chain of elementwise operators as one node (backend/fused_program.h). ops/passes/fuse.h makes such nodes
+// after autodiff. Inputs broadcast. Outputs have the broadcast dims, except outputs that are sums.
 #include <algorithm>
 #include <map>
 
@@ -14,7 +14,7 @@ namespace amp {
 namespace {
 
 constexpr int64_t kPart = 512;  // elements per chunk
-constexpr size_t kValues = 64;  // largest number of values in a program
+constexpr size_t kValues = 64;  // most values that a Fused node's program may have
 
 void infer(InferCtx& c) {
   Dims dims;
@@ -29,13 +29,14 @@ void infer(InferCtx& c) {
   }
 }
 
-// A value of the current chunk, float or bool: n elements, or one element that broadcasts.
+// A value of the current chunk, float or bool: n elements, or one element that broadcasts to n.
 union Cell {
   float f[kPart];
   bool b[kPart];
 };
 
-// Runs all steps on chunks that stay in the cache. Each step is the operator's own row loop.
+// Runs all steps on one chunk of elements after another, so that values stay in the cache. Each step calls the
+// operator's own row loop.
 class Chunks {
  public:
   explicit Chunks(const KernelArgs& a)
@@ -148,11 +149,11 @@ class Chunks {
   BroadcastLoop loop_;
 };
 
-// Returns a kernel that runs `elements`, then the kernel of each sum of a stored output.
+// Returns a kernel that runs `elements`, and then for each sum a kernel that reads a stored output.
 Kernel with_sums(const KernelArgs& a, Kernel elements) {
   std::vector<Kernel> kernels = {std::move(elements)};
   const FusedProgram p = FusedProgram::parse(a.attrs(), a.in.size());
-  std::map<int, size_t> stored;  // index of the output, by value
+  std::map<int, size_t> stored;  // value -> index of the output that stores it
   size_t out = 0;
   for (size_t i = 0; i < p.steps.size(); ++i) {
     const FusedStep& s = p.steps[i];
@@ -192,7 +193,8 @@ OpDef def() {
   d.infer = infer;
   d.not_differentiable = true;
   d.min_inputs = 1;
-  // A Fused node may contain a Dropout but is not Effect::random: after it is made, no pass folds or merges nodes.
+  // A Fused node may contain a Dropout, but its effect is not set to Effect::random. No pass after its creation folds
+  // or merges nodes, so that is not needed.
   d.may_overwrite = true;
   return d;
 }

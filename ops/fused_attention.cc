@@ -1,5 +1,5 @@
-// FusedAttention and FusedAttentionGrad (ops/fused_attention.h): inference, gradient, and the choice of CPU
-// kernels.
+// The operators FusedAttention and FusedAttentionGrad (ops/fused_attention.h): inference, gradient, and the choice of
+// the CPU kernel.
 #include "ops/fused_attention.h"
 
 #include "backend/node_work.h"
@@ -60,8 +60,8 @@ const RegisterOp ops_[] = {
     RegisterOp{def("FusedAttention", infer_attention, grad_attention, measure_workspace<prepare>)},
     RegisterOp{def("FusedAttentionGrad", infer_attention_grad, nullptr, measure_workspace<prepare_grad>,
                    decompose_attention_grad)}};
-// Returns the FLOPs of two products in forward, or five in backward, where scores are recomputed (Dao et al.,
-// FlashAttention, 2022).
+// Returns the FLOPs of `products` matrix products: two in forward, five in backward, where scores are recomputed (Dao
+// et al., FlashAttention, 2022).
 double flops(const KernelArgs& a, double products) {
   const bool packed = a.attrs().i("packed", 0) != 0, heads_first = a.attrs().i("heads_first", 0) != 0;
   const double q = static_cast<double>(a.in[0].numel()) / (packed ? 3 : 1);

@@ -21,9 +21,9 @@
 //                    the gradient is zero.
 //   ratio, site, rows  dropout of p (ops/dropout.cc): the bits of a tensor (B, N, Sq, Sk); ratio 0: none
 //   max_len          with offsets: an upper bound of the sequences' lengths
-// With offsets, C sequences are concatenated, B is 1, Sq = Sk, and there is no mask. Token t of sequence c,
-// offsets[c] <= t < offsets[c + 1], reads only its own sequence. Tokens from offsets[C] on give y = 0, lse = inf and no
-// gradients. Dropout uses element (n max_len + i) max_len + j of sample c; i and j are positions in the sequence.
+// With offsets, C sequences are concatenated, B is 1, Sq = Sk, and there is no mask. Token t of sequence c, offsets[c]
+// <= t < offsets[c + 1], attends only to its own sequence. Tokens from offsets[C] on give y = 0, lse = inf and no
+// gradients. Dropout uses element (n max_len + i) max_len + j of sample c, for positions i, j in the sequence.
 //
 // FusedAttentionGrad(q, k, v, mask, offsets, y, lse, dy, rest) -> dq, dk, dv (packed: one), in the layouts of q, k, v.
 // The mask has no gradient.
@@ -49,16 +49,16 @@ struct AttentionForm {
 
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, width = 0, value_width = 0;
   Strides q, k, v, y;
-  int64_t mask[4] = {};  // strides in elements; 0 for a dim of 1
+  int64_t mask[4] = {};  // strides in elements; 0 if the mask's dim is 1
   bool packed = false, heads_first = false;
   double scale = 1, fill = 0;
   bool empty_rows_zero = false;
   DropoutBits dropout;
-  int64_t samples = 1;    // for dropout: attribute rows if it divides p's elements, else 1
-  int64_t sequences = 0;  // C if there are offsets; max_len then bounds queries and keys
+  int64_t samples = 1;    // for dropout: the attribute `rows` if it divides p's elements, else 1
+  int64_t sequences = 0;  // C if there are offsets; max_len is then the longest sequence
   int64_t max_len = 0;
 
-  // Number of heads times the number of sequences, or of batch entries without offsets. Each is computed independently.
+  // Number of independent units of work: heads times sequences (if there are offsets) or batch entries.
   int64_t units() const { return (sequences ? sequences : batch) * heads; }
   int64_t longest_query() const { return sequences ? max_len : queries; }
   int64_t longest_key() const { return sequences ? max_len : keys; }
@@ -72,8 +72,8 @@ inline AttentionForm::Strides strides_of(const Dims& d, bool heads_first) {
 }
 }  // namespace attention_detail
 
-// Dims of the inputs, empty if absent. Inconsistent inputs are a model error. (Defined in the header because the
-// CUDA plugin contains kernels but no operators.)
+// Returns the form of attention for inputs of these dims; the dims of absent inputs are empty. Inconsistent
+// inputs are a model error. (Defined in the header because the CUDA plugin contains kernels but no operators.)
 inline AttentionForm attention_form(const Attrs& attrs, const Dims& dq, const Dims& dk, const Dims& dv,
                                     const Dims& mask, const Dims& offsets) {
   AttentionForm f;

@@ -1,5 +1,5 @@
-// The mapping of a Fused node's operators to threads, shared by the pass that makes such nodes and the generator of
-// their kernels.
+// How a Fused node's elements are mapped to threads. The pass that makes such nodes and the generator of their
+// kernels share this code.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace amp {
 
-// The only operator in a Fused node's program that is not elementwise. Its input is an output of the node, and no step
+// The only operator in a Fused node's program that is not elementwise. It sums an output of the node, and no step
 // reads its result.
 inline constexpr const char* kFusedSum = "ReduceSum";
 
-// Converts the attributes of a ReduceSum to those in a Fused node's program, and back.
+// Convert the attributes of a ReduceSum to those in a Fused node's program, and back.
 inline Attrs fused_sum_attrs(const Attrs& a) {
   std::string axes;
   for (const int64_t x : a.ints("axes")) axes += (axes.empty() ? "" : ",") + std::to_string(x);
@@ -32,7 +32,7 @@ inline Attrs sum_attrs(const Attrs& fused) {
   return {{"axes", axes}, {"keepdims", fused.i("keepdims", 1)}};
 }
 
-// True if threads may process four adjacent elements. dropout_rows: elements of a row of each Dropout.
+// True if threads may process four adjacent elements. dropout_rows: for each Dropout, the elements of a row.
 inline bool in_fours(const BroadcastLoop& w, const std::vector<int64_t>& dropout_rows) {
   if (w.inner % 4 != 0) return false;
   for (size_t k = 0; k < w.stride.size(); ++k) {
@@ -47,8 +47,8 @@ inline bool in_fours(const BroadcastLoop& w, const std::vector<int64_t>& dropout
   return true;
 }
 
-// True for a sum that a Fused node may compute. The sum runs down columns. A thread adds as many elements as in the
-// sum's own kernel, so that the order of the additions is the same.
+// True for a sum that a Fused node may compute: it runs down columns, and each thread adds as many elements as in
+// the sum's own kernel, so that the order of additions is the same.
 inline bool can_sum_along(const ReduceShape& s, bool fours) { return s.by_columns() && (s.inner % 4 != 0 || fours); }
 
 }  // namespace amp

@@ -1,5 +1,5 @@
-// Gather (ONNX 1+), GatherElements (11), GatherND (11; batch_dims 12) and their gradients, which add at the indices.
-// Indices are checked when a kernel runs. An index out of bounds is a data error (E_DATA_TOKEN_RANGE) instead of an
+// Gather (ONNX 1+), GatherElements (11), GatherND (11; batch_dims 12) and their gradients, which add dy at the indices.
+// Indices are checked when a kernel runs: an index out of bounds is a data error (E_DATA_TOKEN_RANGE) instead of an
 // invalid read.
 #include <algorithm>
 #include <numeric>
@@ -32,7 +32,7 @@ void require_index_type(const Tensor& t) {
 // ---- Core GatherRows: data (outer, n, inner), indices (k) -> (outer, k, inner). Attributes: outer, n, inner, dims
 void infer_rows(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
-// Dequantizes the rows of a table that is not in memory.
+// Gathers rows of a table that is not stored in floating point: dequantizes only these rows.
 Kernel gather_quantized(const KernelArgs& a) {
   const Tensor idx = a.in[1], y = a.out[0];
   require_index_type(idx);
@@ -43,7 +43,7 @@ Kernel gather_quantized(const KernelArgs& a) {
       thread_local std::vector<float> row;
       row.resize(static_cast<size_t>(inner));
       for (int64_t r = b; r < e; ++r) {
-        // Returns the first element of the row or, along axis 1, its only element.
+        // Offset of the row's first element or, along axis 1, of its only element.
         const int64_t at = (r / k * n + checked_index(index_at(idx, r % k), n)) * inner;
         cpu::dequantize(table, at / table.columns, 1, at % table.columns, inner, type, row.data());
         convert(type, row.data(), y.dtype, static_cast<char*>(y.data) + r * inner * size_of(y.dtype), inner);
@@ -71,7 +71,7 @@ Kernel gather_rows(const KernelArgs& a) {
 }
 
 // Adds the rows of dy (outer, k, inner) to y (outer, n, inner) at the indices (k), in the order of the indices. y
-// starts with zeros or, with `accumulate`, with its existing values, of type T.
+// starts with zeros or, if `accumulate`, with its existing values. T: y's type.
 template <class T, bool accumulate>
 Kernel typed_scatter_rows(const KernelArgs& a) {
   const Tensor dy = a.in[0], idx = a.in[1], y = a.out[0];
@@ -79,7 +79,7 @@ Kernel typed_scatter_rows(const KernelArgs& a) {
   const int64_t outer = a.attrs().i("outer", 1), n = a.attrs().i("n", 1), inner = a.attrs().i("inner", 1),
                 k = idx.numel();
   T* const sum = y.dtype == DTypeOf<T>::value ? static_cast<T*>(y.data) : static_cast<T*>(a.workspace);
-  constexpr int64_t kBlock = 64;  // columns per shard; each shard owns its columns, so additions do not race
+  constexpr int64_t kBlock = 64;  // columns per shard; a column has one shard, so additions do not race
   const int64_t blocks = (inner + kBlock - 1) / kBlock;
   return [=] {
     if (!accumulate)
@@ -125,7 +125,7 @@ void grad_scatter_rows(GradBuilder& g) {
 void infer_elements(InferCtx& c) { c.out(c.in(0).dtype, c.in(1).dims); }
 void infer_elements_grad(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
-// Calls f(offset in the data, position in idx) for every index.
+// Calls f(offset in the data, position in idx) for every index in idx.
 template <class F>
 void walk_elements(const Dims& data, const Tensor& idx, size_t axis, F f) {
   const Dims strides = row_major_strides(data), id = idx.dims;
@@ -206,7 +206,7 @@ const RegisterLookup lookup_scatter_elements{
                              return index_into(g.value(n.out[0]).dims.at(static_cast<size_t>(n.attrs.i("axis", 0))));
                            }}};
 
-// ---- ONNX
+// ---- Lowering of ONNX operators
 ValueId rows(Lowering& l, ValueId x, ValueId idx, int64_t axis, Dims out) {
   Builder& b = l.b;
   const Dims d = b.dims(x);
@@ -227,7 +227,7 @@ void lower_gather(Lowering& l) {
   out.insert(out.end(), id.begin(), id.end());
   out.insert(out.end(), d.begin() + static_cast<int64_t>(axis) + 1, d.end());
   if (const HostTensor* t = b.constant_of(l.in(1)); t && t->numel() > 0) {
-    // Consecutive rows are taken by a slice (CLS token, position embeddings).
+    // Consecutive rows are read by a slice, as for the CLS token or position embeddings.
     const std::vector<int64_t> idx = t->to_ints();
     const int64_t n = d[axis];
     for (const int64_t i : idx) {
@@ -255,7 +255,8 @@ void lower_gather_elements(Lowering& l) {
   l.out(0, l.b.op("GatherElements", {l.in(0), l.in(1)}, {{"axis", normalize_axis(l.attrs.i("axis", 0), l.rank(0))}}));
 }
 
-// Converts index tuples to row numbers of a table in which the gathered dims are merged, then gathers rows.
+// Lowers GatherND: converts index tuples to row numbers of a table in which the gathered dims are merged, then gathers
+// rows.
 void lower_gather_nd(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0), id = l.dims(1);
@@ -272,7 +273,7 @@ void lower_gather_nd(Lowering& l) {
   for (int64_t i = 0; i < batch; ++i) batches *= d[static_cast<size_t>(i)];
   for (int64_t i = batch; i < batch + depth; ++i) table *= d[static_cast<size_t>(i)];
   for (size_t i = static_cast<size_t>(batch); i + 1 < id.size(); ++i) tuples *= id[i];
-  // row = sum of (wrapped index) * stride over the tuple, plus the first row of the batch entry
+  // row = sum of index * stride over the tuple (negative indices count from the end), plus the batch entry's first row
   const ValueId flat = b.reshape(b.cast(l.in(1), DType::i64), {batches * tuples, depth});
   std::vector<int64_t> extent, stride(static_cast<size_t>(depth), 1);
   for (int64_t i = 0; i < depth; ++i) extent.push_back(d[static_cast<size_t>(batch + i)]);

@@ -7,7 +7,8 @@
 namespace amp {
 namespace {
 
-// AMP_INLINE is needed, because larger functors exceed the inliner's limit and a loop with a call is not vectorized.
+// AMP_INLINE is needed: without it, larger functors exceed the inliner's limit, and a loop with a call is not
+// vectorized.
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Gelu : Unary {
   static constexpr bool wide = true;
@@ -43,7 +44,7 @@ struct GeluTanhGrad : Binary {
 
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)})); }
 
-// Decompositions of the gradients. The inputs are (x, dy).
+// Decompositions of the gradients of GELU's forms. The inputs are (x, dy).
 std::vector<ValueId> decompose_gelu(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   const Term x(b, in[0]), dy(b, in[1]), cdf = 0.5 * (1 + (x * 0.70710678118654752).to("Erf"));
   return {dy * (cdf + x * 0.39894228040143268 * (-0.5 * x * x).to("Exp"))};

@@ -1,4 +1,4 @@
-// GridSample (ONNX 16: bilinear, bicubic; 20: linear, cubic, any rank), AffineGrid (20). The kernels are in
+// GridSample (ONNX 16: bilinear, bicubic; 20: linear, cubic, any rank) and AffineGrid (20). The kernels are in
 // backend/cpu/grid_sample.cc.
 #include "backend/cpu/grid_sample.h"
 
@@ -48,7 +48,7 @@ void lower_grid_sample(Lowering& l) {
                   {{"mode", m}, {"padding", p}, {"align", l.attrs.i("align_corners", 0)}}));
 }
 
-// Multiplies theta (N, d, d + 1) by the homogeneous coordinates of all points, which are a constant matrix.
+// Lowers AffineGrid: multiplies theta (N, d, d + 1) by the homogeneous coordinates of all points, a constant matrix.
 void lower_affine_grid(Lowering& l) {
   Builder& b = l.b;
   const std::vector<int64_t> size = l.ints(1);

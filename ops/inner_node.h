@@ -1,5 +1,5 @@
-// Runs a core node inside another node's kernel. A fused node uses it where no library has a fused kernel: it then
-// calls the kernels of the single operators.
+// Runs a core node inside another node's kernel. If no library has a kernel for a fused node, the fused node's
+// kernel calls the kernels of the single operators in this way.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace amp {
 
-// Call it in a prepare function (backend/cpu/workspace.h), on the device of the outer node's kernel.
+// Returns its kernel. Called in a prepare function (backend/cpu/workspace.h), on the device of the outer kernel.
 inline Kernel inner_node(const KernelArgs& outer, Carver& carver, DeviceKind kind, const char* op, const Attrs& attrs,
                          std::vector<Tensor> in, std::vector<Tensor> out) {
   struct Inner {
@@ -26,7 +26,7 @@ inline Kernel inner_node(const KernelArgs& outer, Carver& carver, DeviceKind kin
   std::vector<std::pair<DType, Dims>> outputs;
   for (const Tensor& t : out) outputs.emplace_back(t.dtype, t.dims);
   Node like;
-  // A plugin has kernels but no table of operators, so its node has only the operator's name.
+  // A plugin has kernels but no table of operators, so an OpDef that has only the operator's name is used there.
   like.op = kind == DeviceKind::cpu ? &core_op(op) : &inner->def;
   like.attrs = attrs;
   like.origin = outer.node.origin;

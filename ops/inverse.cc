@@ -1,5 +1,5 @@
-// com.microsoft Inverse: inverses Y of square matrices (..., n, n), the export of torch.inverse. The gradient dX =
-// -Y^T dY Y^T consists of core operators, so it is differentiable.
+// com.microsoft Inverse: inverses Y of square matrices (..., n, n); torch.inverse is exported as this operator. The
+// gradient dX = -Y^T dY Y^T consists of core operators, so it is differentiable.
 #include "ops/inverse.h"
 
 #include "backend/rows.h"

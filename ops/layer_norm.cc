@@ -12,8 +12,8 @@
 namespace amp {
 namespace {
 
-// LayerNorm. Inputs: x, scale (n), bias (n, optional). Outputs: y, mean (rows), rstd (rows). Attributes: n, epsilon,
-// rms.
+// The operator LayerNorm. Inputs: x, scale (n), bias (n, optional). Outputs: y, mean (rows), rstd (rows). Attributes:
+// n, epsilon, rms.
 void infer_norm(InferCtx& c) {
   const int64_t n = c.attrs.i("n", 1);
   const DType stat = c.in(0).dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -58,7 +58,7 @@ Kernel norm_forward(const KernelArgs& a) {
   };
 }
 
-// LayerNormGrad. Inputs: x, scale, mean, rstd, dy. Output: dx.
+// The kernel of LayerNormGrad. Inputs: x, scale, mean, rstd, dy. Output: dx.
 template <class T>
 Kernel norm_backward_x(const KernelArgs& a) {
   const Tensor x = a.in[0], scale = a.in[1], dy = a.in[4], dx = a.out[0];
@@ -90,8 +90,8 @@ Kernel norm_backward_x(const KernelArgs& a) {
   };
 }
 
-// LayerNormGradWeights. Inputs: x, mean, rstd, dy. Outputs: dscale (n), dbias (n). Rows are summed in 16 shards (ranges
-// of rows). Then the sums of the shards are added in order.
+// The operator LayerNormGradWeights. Inputs: x, mean, rstd, dy. Outputs: dscale (n), dbias (n). Rows are summed in 16
+// shards (ranges of rows); then the sums of the shards are added in order.
 constexpr int64_t kShards = 16;
 int64_t weights_workspace(const Graph& g, const Node& node) {
   return kShards * 2 * node.attrs.i("n", 1) * (g.value(node.in[0]).dtype == DType::f64 ? 8 : 4);
@@ -162,7 +162,8 @@ Kernel backward_weights(const KernelArgs& a) {
   return in_double(a) ? norm_backward_weights<double, add>(a) : norm_backward_weights<float, add>(a);
 }
 
-// The decompositions of the gradients compute mean and rstd again, because these depend on x too.
+// The decompositions of the gradients compute mean and rstd from x again, because second derivatives must include how
+// these depend on x.
 struct Rows {
   Rows(Builder& b, ValueId input, ValueId upstream, const Attrs& a) : Rows(b, input, upstream, a, a.i("n", 1)) {}
   Rows(Builder& b, ValueId input, ValueId upstream, const Attrs& a, int64_t n)
@@ -217,7 +218,7 @@ void lower_norm(Lowering& l, bool rms) {
   }
   Dims stat = dims;
   for (int64_t d = axis; d < l.rank(0); ++d) stat[static_cast<size_t>(d)] = 1;
-  if (n == 0) {  // no elements: nothing to normalize
+  if (n == 0) {  // without elements there is nothing to normalize
     const DType t = b.dtype(l.in(0));
     l.out(0, l.in(0));
     for (size_t i = 1; i < 3; ++i) {
@@ -234,8 +235,8 @@ void lower_norm(Lowering& l, bool rms) {
 }
 void lower_layer_norm(Lowering& l) { lower_norm(l, false); }
 void lower_rms_norm(Lowering& l) { lower_norm(l, true); }
-// LayerNormalization was introduced in opset 17, but some opset 12 files contain it. Other engines accept these files
-// too.
+// LayerNormalization was introduced in opset 17, but some opset 12 files contain it, and other inference engines accept
+// such files. So it is registered from opset 1 on.
 const RegisterOnnx onnx[] = {RegisterOnnx{{"LayerNormalization", lower_layer_norm, 1, {}}},
                              RegisterOnnx{{"RMSNormalization", lower_rms_norm, 23, {}}},
                              RegisterOnnx{{"SimplifiedLayerNormalization", lower_rms_norm, 1, {}}},

@@ -1,4 +1,5 @@
-// Comparisons and boolean logic: Equal, Greater(OrEqual), Less(OrEqual), And, Or, Xor, Not, IsNaN, IsInf. No gradient.
+// Comparisons and boolean logic: Equal, Greater(OrEqual), Less(OrEqual), And, Or, Xor, Not, IsNaN, IsInf. They have no
+// gradient.
 #include <cmath>
 
 #include "ops/elementwise_op.h"

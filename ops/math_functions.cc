@@ -51,7 +51,7 @@ struct Erf : Unary {
     return math::erf(x);
   }
 };
-struct ErfGrad : Binary {  // 2/sqrt(pi) e^(-x^2)
+struct ErfGrad : Binary {  // derivative 2/sqrt(pi) e^(-x^2)
   template <class T>
   HD T operator()(T x, T dy) const {
     return dy * T(1.1283791670955126) * math::exp(-x * x);
@@ -103,8 +103,8 @@ void grad_log(GradBuilder& g) { g.add_grad(0, g.op("Div", {g.dy(0), g.in(0)})); 
 void grad_erf(GradBuilder& g) { g.add_grad(0, g.op("ErfGrad", {g.in(0), g.dy(0)})); }
 void grad_sin(GradBuilder& g) { g.add_grad(0, g.op("Mul", {g.dy(0), g.op("Cos", {g.in(0)})})); }
 void grad_cos(GradBuilder& g) { g.add_grad(0, g.op("Neg", {g.op("Mul", {g.dy(0), g.op("Sin", {g.in(0)})})})); }
-// d(x^e) = e x^(e-1) dx + x^e log(x) de. As in PyTorch, the first term is 0 if e = 0, and the second is 0 if x = 0
-// and e >= 0, although a factor may be infinite.
+// d(x^e) = e x^(e-1) dx + x^e log(x) de. As in PyTorch, the first term is 0 if e = 0, and the second is 0 if x = 0 and
+// e >= 0, although a factor of the term may be infinite.
 void grad_pow(GradBuilder& g) {
   const ValueId x = g.in(0), e = g.in(1), zero = g.b.scalar(0, g.b.dtype(e));
   if (g.needs(0)) {
@@ -119,7 +119,8 @@ void grad_pow(GradBuilder& g) {
     g.add_grad(1, g.op("Where", {flat, g.b.scalar(0, g.b.dtype(v)), v}));
   }
 }
-// Decompositions of the gradients. The inputs are (x or y, dy).
+// Decompositions of the gradients of unary operators. The inputs are (x, dy), or (y, dy) if the gradient uses the
+// result.
 using Values = std::vector<ValueId>;
 Values decompose_sqrt(Builder& b, const Values& in, const Attrs&) { return {Term(b, in[1]) * 0.5 / Term(b, in[0])}; }
 Values decompose_reciprocal(Builder& b, const Values& in, const Attrs&) {
@@ -146,14 +147,14 @@ const RegisterElementwise<Cos> cos_{"Cos", grad_cos};
 const RegisterElementwise<Floor> floor_{"Floor", grad_zero};
 const RegisterElementwise<Ceil> ceil_{"Ceil", grad_zero};
 const RegisterElementwise<Round> round_{"Round", grad_zero};
-// RoundStraight rounds in a quantizer (importer/quantized/fake_quant.h). The gradient passes straight through.
+// RoundStraight is the Round of a quantizer (importer/quantized/fake_quant.h). The gradient passes it unchanged.
 void grad_straight(GradBuilder& g) { g.add_grad(0, g.dy(0)); }
 const RegisterElementwise<Round> round_through{"RoundStraight", grad_straight};
 void lower_round(Lowering& l) {
   l.out(0, l.b.op(l.attrs.i(kStraightThrough, 0) != 0 ? "RoundStraight" : "Round", {l.in(0)}));
 }
 
-// Lowers powers of 1, 2 and 3 to products, which are exact, fast and differentiable at 0, and 0.5 to Sqrt.
+// Lowers Pow. Powers of 1, 2 and 3 become products, which are exact, fast and differentiable at 0; 0.5 becomes Sqrt.
 void lower_pow(Lowering& l) {
   Builder& b = l.b;
   const ValueId x = l.in(0);
@@ -164,7 +165,7 @@ void lower_pow(Lowering& l) {
   if (keeps_shape && b.is_constant(e, 3)) return l.out(0, b.op("Mul", {b.op("Mul", {x, x}), x}));
   if (keeps_shape && b.is_constant(e, 0.5) && is_float(b.dtype(x))) return l.out(0, b.op("Sqrt", {x}));
   if (b.dtype(e) != b.dtype(x)) {
-    // The result has x's type; an integer base with a floating exponent is computed in floating point.
+    // The result has x's type. An integer base with a floating-point exponent is computed in floating point.
     if (is_float(b.dtype(x)))
       e = b.cast(e, b.dtype(x));
     else

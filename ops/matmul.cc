@@ -19,8 +19,8 @@ void infer_matmul(InferCtx& c) {
   c.out(c.in(0).dtype, s.batch);
 }
 
-// dA = dY B^T and dB = A^T dY, each transposed if the operand is stored transposed. If a batch shares a 2-D B, dB is
-// one product over the flattened batch.
+// dA = dY B^T and dB = A^T dY, each transposed if the operand is stored transposed. If all matrices of the batch share
+// a 2-D B, dB is one product over the flattened batch.
 void grad_matmul(GradBuilder& g) {
   const ValueId a = g.in(0), b = g.in(1), dy = g.dy(0);
   const bool ta = g.attrs().i("transA", 0) != 0, tb = g.attrs().i("transB", 0) != 0;
@@ -28,8 +28,8 @@ void grad_matmul(GradBuilder& g) {
   const auto product = [&](ValueId x, bool tx, ValueId y, bool ty) {
     return g.op("MatMul", {x, y}, {{"transA", int64_t{tx}}, {"transB", int64_t{ty}}, {"alpha", alpha}});
   };
-  // Adds dB. If the bias's gradient, the column sums of dY, is needed too, one node computes both. of: the attribute of
-  // MatMulBiasGrad; dY is its operand with this index.
+  // Adds the gradient of B. If the bias's gradient (the column sums of dY) is needed too, one MatMulBiasGrad node
+  // computes both. of: an attribute of MatMulBiasGrad, the index of dY among its operands.
   const bool one = g.dims(b).size() == 2 && (g.dims(a).size() == 2 || !ta);
   const bool together = one && g.needs(1) && g.needs(2) && alpha == 1;
   const auto weight = [&](ValueId x, bool tx, ValueId y, bool ty, int64_t of) {
@@ -54,7 +54,7 @@ void grad_matmul(GradBuilder& g) {
 
 int64_t grain(const MatMulShape& s) { return std::max<int64_t>(1, 1000000 / (2 * s.m * s.n * s.k + 1)); }
 
-// Multiplies in fp64, as a reference. Operands of other types are converted in the workspace.
+// Multiplies in fp64; used as the reference. Operands of other types are converted in the workspace.
 Kernel double_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   const Operands<double> x(args, carver);
   if (carver.measuring()) return {};
@@ -73,8 +73,8 @@ Kernel double_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   };
 }
 
-// Returns the product of the first matrices of the batch, for fp32 or 16-bit operands. weight: the second operand, if
-// it is not in memory.
+// Returns the product of the first matrices of the batch, for fp32 or 16-bit operands. weight: the second operand if it
+// is quantized (not stored in floating point), else null.
 cpu::PackedGemm packed_product(const KernelArgs& args, const MatMulProducts& p, const QuantizedMatrix* weight) {
   cpu::PackedGemm g;
   g.m = p.shape.m;
@@ -117,7 +117,7 @@ Kernel packed_matmul(const KernelArgs& args, Carver& carver, bool accumulate) {
   };
 }
 
-// Multiplies integers by a plain loop, because these products are rare (masks, shape arithmetic). Sums wrap around.
+// Multiplies integers by a plain loop; such products are rare (masks, shape arithmetic). Sums wrap around.
 Kernel integer_matmul(const KernelArgs& args) {
   const Tensor a = args.in[0], b = args.in[1], c = args.out[0];
   const MatMulProducts p(args);
@@ -168,7 +168,7 @@ const RegisterFlops flops{"MatMul", matmul_flops};
 const RegisterKernel matmul_cpu[] = {{DeviceKind::cpu, "MatMul", with_workspace<matmul_kernel<false>>},
                                      {DeviceKind::cpu, "MatMul+=", with_workspace<matmul_kernel<true>>}};
 
-// Multiplies as NumPy's matmul: a 1-D operand becomes a row or a column, and this dim is dropped from the result.
+// Multiplies as NumPy's matmul does: a 1-D operand becomes a row or a column, and this dim is dropped from the result.
 ValueId numpy_matmul(Lowering& l, ValueId a, ValueId b, Attrs attrs) {
   Builder& g = l.b;
   const bool row = g.rank(a) == 1, column = g.rank(b) == 1;
@@ -183,8 +183,8 @@ ValueId numpy_matmul(Lowering& l, ValueId a, ValueId b, Attrs attrs) {
   }
   return y;
 }
-// Returns the matrix of which v is the transpose, or none. Exporters that do not fold constants transpose their
-// weights.
+// If v is the transpose of a matrix, returns that matrix; otherwise an invalid id. Exporters that do not fold constants
+// write such transposes of weights.
 ValueId transposed_matrix(const Builder& b, ValueId v) {
   const Value& x = b.value(v);
   if (x.dims.size() != 2 || !x.producer) return {};
@@ -196,7 +196,7 @@ void lower_matmul(Lowering& l) {
   l.out(0, weight ? numpy_matmul(l, l.in(0), weight, {{"transB", int64_t{1}}}) : numpy_matmul(l, l.in(0), l.in(1), {}));
 }
 void lower_fused_matmul(Lowering& l) {
-  // With transBatch the rows of the matrix are the first axis, before the batch dims. The operand is (m, b..., k)
+  // With transBatch, the axis of the matrix rows is the first one, before the batch dims: the operand is (m, b..., k)
   // instead of (b..., m, k).
   const auto batch_first = [&](size_t i, const char* attribute) {
     if (l.attrs.i(attribute, 0) == 0) return l.in(i);
@@ -213,7 +213,7 @@ void lower_fused_matmul(Lowering& l) {
                          {"alpha", l.attrs.f("alpha", 1)}}));
 }
 
-// Returns Y = alpha A' B' + beta C.
+// Returns Gemm's result Y = alpha A' B' + beta C.
 ValueId gemm(Lowering& l) {
   Builder& b = l.b;
   ValueId y =

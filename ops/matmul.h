@@ -28,13 +28,13 @@ inline MatMulShape matmul_shape(const Dims& a, const Dims& b, const Attrs& attrs
   return s;
 }
 
-// The first two inputs of the node are the operands.
+// Returns the FLOPs of a node whose first two inputs are the operands.
 inline double matmul_flops(const KernelArgs& a) {
   const MatMulShape s = matmul_shape(a.in[0].dims, a.in[1].dims, a.attrs());
   return 2.0 * static_cast<double>(numel(s.batch)) * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
 }
 
-// The products of one node: their shape, and the offsets of the matrices of the batch.
+// The matrix products of one node: their shape, and the offset of each matrix of the batch.
 struct MatMulProducts {
   explicit MatMulProducts(const KernelArgs& args)
       : da(args.in[0].dims),
@@ -48,7 +48,7 @@ struct MatMulProducts {
     batch = numel(shape.batch);
     check(batch == 1 || !args.has(2), "MatMul: a bias goes with one product, not a batch");
   }
-  // Offsets from the start of a stored operand with dims d to each matrix of the batch.
+  // Returns the offsets of the batch's matrices in a stored operand with dims d.
   std::vector<int64_t> offsets(const Dims& d) const {
     std::vector<int64_t> off(static_cast<size_t>(batch));
     const size_t r = d.size() - 2, shift = shape.batch.size() - r;

@@ -23,7 +23,7 @@ void infer(InferCtx& c) {
   for (int64_t i = 0; i < parts; ++i) c.out(c.in(0).dtype, {columns / parts});
 }
 
-// Stores the sums of each part, which are consecutive in `sums`, in the part's tensor, or adds them to it.
+// Stores the sums of each part in the part's tensor, or adds them to it. `sums` has the parts one after the other.
 template <class T, bool accumulate>
 void store_sums(const T* sums, const std::vector<Tensor>& to) {
   for (const Tensor& y : to) {

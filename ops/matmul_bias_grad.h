@@ -2,7 +2,7 @@
 //   c (m, n) = op(a) op(b),   sums = the column sums of one of the two as it is stored (rows, columns)
 // Attributes: transA, transB as in MatMul. of: 0: sums (m) of a, which must be stored (k, m); 1: sums (n) of b, which
 // must be stored (k, n). parts (1): divides c and sums into this many tensors with equal columns of the summed operand,
-// for layers whose weights were concatenated (ops/passes/qkv.h). Outputs: all of c, then all sums.
+// for layers whose weights were concatenated (ops/passes/qkv.h). Outputs: all parts of c, then all parts of the sums.
 #pragma once
 
 #include "ops/matmul.h"

@@ -1,5 +1,5 @@
-// MatMulGelu and MatMulGeluGrad (ops/matmul_gelu.h): inference, CPU kernels composed of those of MatMul and GELU, and
-// the pass that forms these operators.
+// MatMulGelu and MatMulGeluGrad (ops/matmul_gelu.h): inference, CPU kernels composed of the kernels of MatMul and GELU,
+// and the pass that forms these operators.
 
 #include "ops/matmul_gelu.h"
 
@@ -59,8 +59,8 @@ const RegisterKernel kernels_[] = {{DeviceKind::cpu, "MatMulGelu", with_workspac
                                    {DeviceKind::cpu, "MatMulGeluGrad", with_workspace<backward>}};
 
 struct Merged {
-  const Node* first = nullptr;   // the product
-  const Node* second = nullptr;  // GELU, or its gradient
+  const Node* first = nullptr;   // node of the product
+  const Node* second = nullptr;  // node of GELU, or of its gradient
 };
 
 }  // namespace
@@ -76,7 +76,7 @@ Graph fuse_gelu(const Graph& g) {
     if (g.value(v).kind != ValueKind::temp || g.node(g.value(v).producer).op->name != "MatMul") return -1;
     return g.value(v).producer.index;
   };
-  std::map<int32_t, Merged> at;  // key: index of the old node that the new one replaces
+  std::map<int32_t, Merged> at;  // index of the old node that is replaced -> the new node
   std::vector<bool> gone(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const Node& node = g.node(NodeId{n});

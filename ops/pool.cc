@@ -1,11 +1,12 @@
-// MaxPool (ONNX 1+), AveragePool (1+), GlobalAveragePool, GlobalMaxPool (1+). Core operators, 2-d and 3-d. In
-// addition to the window (backend/sliding_window.h) the attribute dims holds the output's dims:
+// MaxPool (ONNX 1+), AveragePool (1+), GlobalAveragePool, GlobalMaxPool (1+). Core operators, 2-d and 3-d. In addition
+// to the window (backend/sliding_window.h) the attribute dims holds the output's dims:
 //
 //   MaxPool(x) -> y, tap       tap: the kernel element that each output took (row-major). It is uint8, or int32 for
 //                              kernels of more than 256 elements. NaN passes through.
 //   MaxPoolGrad(dy, tap) -> dx
 //   MaxPoolIndex(tap) {full} -> int64 positions in the flattened input, of dims full: ONNX's Indices
-//   AveragePool(x) -> y        {count_include_pad}: padding counts in the divisor; positions beyond padding do not
+//   AveragePool(x) -> y        {count_include_pad}: padding counts in the divisor; positions that only ceil_mode adds,
+//                              beyond the padding, do not
 //   AveragePoolGrad(dy) -> dx
 #include "backend/cpu/pool/pool.h"
 
@@ -39,7 +40,7 @@ void grad_average_pool_grad(GradBuilder& g) {
   g.add_grad(0, g.op("AveragePool", {g.dy(0)}, to_dims(g.attrs(), g.dims(g.in(0)))));
 }
 
-// Decomposition of MaxPoolGrad: adds dy's elements at their taps.
+// Decomposes MaxPoolGrad: adds the elements of dy at the positions of their taps.
 std::vector<ValueId> decompose_max_pool_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const Dims dx = a.ints("dims");
   Attrs window = a;
@@ -80,7 +81,7 @@ Dims spatial_dims(const Lowering& l) {
   return Dims(x.begin() + 2, x.end());
 }
 
-// Returns the core node's attributes for an input with dims x = (N, C, the spatial dims of s).
+// Returns the core node's attributes for an input of dims x = (N, C, ...), whose spatial dims s describes.
 Attrs pool_attrs(const Lowering& l, const Spatial& s, const Dims& x, bool ceil) {
   Dims y{x[0], x[1]};
   for (size_t i = 0; i < s.kernel.size(); ++i) {

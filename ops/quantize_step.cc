@@ -1,5 +1,5 @@
 // Quantize(x, scale, zero) {low, high} = clip(round(x / scale) + zero) as a floating-point number; halves are rounded
-// to even. The gradient is straight-through where the value is not clipped:
+// to even. The gradient is straight-through where the value is not clipped, and 0 where it is:
 //   dx = dq / scale, dscale = -dq x / scale^2.
 #include <cmath>
 

@@ -1,9 +1,8 @@
-// RandomUniform, RandomNormal and their Like forms (ONNX 1+), Bernoulli (15), as used in files for dropout and
-// stochastic depth. Core RandomUniform(low, high) {dims, site}: Philox(seed; site, step, micro-batch, element), so a
-// resumed run draws the same numbers.
-// With the attribute `rows`, the numbers of a row are those of its sample in the accumulation step, as in Dropout
-// (ops/dropout.cc). The site is a hash of the node's name; the file's own seed is ignored. The operators have no
-// gradient.
+// RandomUniform, RandomNormal and their Like forms (ONNX 1+), Bernoulli (15); files use them for dropout and stochastic
+// depth. Core RandomUniform(low, high) {dims, site}: Philox(seed; site, step, micro-batch, element), so a resumed run
+// gets the same numbers. With the attribute `rows`, the numbers of a row depend on the row's sample in the accumulation
+// step, as in Dropout (ops/dropout.cc). The site is a hash of the node's name; the seed in the file is ignored. The
+// operators have no gradient.
 #include <cmath>
 
 #include "backend/rows.h"
@@ -62,7 +61,7 @@ OpDef def() {
 const RegisterOp op{def()};
 const RegisterKernel cpu{DeviceKind::cpu, "RandomUniform", uniform};
 
-uint32_t site_of(const std::string& node, uint32_t which) {  // FNV-1a
+uint32_t site_of(const std::string& node, uint32_t which) {  // computes FNV-1a
   uint32_t h = 2166136261u + which;
   for (const char c : node) h = (h ^ static_cast<uint8_t>(c)) * 16777619u;
   return h;
@@ -71,7 +70,8 @@ uint32_t site_of(const std::string& node, uint32_t which) {  // FNV-1a
 Dims shape_of(const Lowering& l) {
   return l.node.op.find("Like") == std::string::npos ? l.attrs.ints("shape") : l.dims(0);
 }
-// Requires a floating-point type of TensorProto: 1 float, 10 float16, 11 double, 16 bfloat16.
+// Throws unless the attribute dtype is a floating-point type. Its numbers are ONNX's: 1 float, 10 float16, 11 double,
+// 16 bfloat16.
 void need_float(const Lowering& l) {
   const int64_t t = l.attrs.i("dtype", 0);
   if (t != 0 && t != 1 && t != 10 && t != 11 && t != 16) l.unsupported(cat("element type ", t, " of TensorProto"));
@@ -87,7 +87,7 @@ void lower_uniform(Lowering& l) {
   need_float(l);
   l.out(0, draw(l, l.attrs.f("low", 0), l.attrs.f("high", 1), 0));
 }
-// Box-Muller transform: sqrt(-2 log u) cos(2 pi v), u in (0, 1].
+// Lowers RandomNormal by the Box-Muller transform: sqrt(-2 log u) cos(2 pi v), u in (0, 1].
 void lower_normal(Lowering& l) {
   need_float(l);
   Builder& b = l.b;
@@ -96,8 +96,8 @@ void lower_normal(Lowering& l) {
   l.out(0, shifted(b, scaled(b, z, l.attrs.f("scale", 1)), l.attrs.f("mean", 0)));
 }
 
-// Bernoulli is 1 with the probability in the input's element. (The function body in the ONNX standard has the
-// comparison reversed.)
+// Lowers Bernoulli: an element is 1 with the probability in the input's element. (The comparison in the function body
+// of the ONNX standard is reversed.)
 void lower_bernoulli(Lowering& l) {
   Builder& b = l.b;
   const int64_t t = l.attrs.i("dtype", 0);

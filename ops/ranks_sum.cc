@@ -1,6 +1,6 @@
-// RanksSum(x) -> y sums x over the ranks of a run (backend/device_communicator.h). It is the identity for one rank,
-// or if no ranks are given. Sums are fp32 or fp64; 16-bit values are converted to fp32. All ranks compute the same
-// nodes in the same order. The gradient is the sum of the ranks' gradients, because y contributes to the losses of
+// RanksSum(x) -> y sums x over the ranks of a run (backend/device_communicator.h). It is the identity for one rank, or
+// if the run has no communicator. Sums are fp32 or fp64; 16-bit values are converted to fp32. All ranks compute the
+// same nodes in the same order. The gradient is the sum of the ranks' gradients, because y contributes to the losses of
 // all ranks.
 #include "backend/device_communicator.h"
 #include "graph/autodiff.h"

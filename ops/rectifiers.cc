@@ -1,6 +1,6 @@
-// Rectifiers: Relu, LeakyRelu, PRelu, Elu, Selu, Celu, ThresholdedRelu, Shrink (ONNX 6+). Each gradient is one
-// functor of (x or y, dy); PRelu has two. Comparisons are written so that NaN passes through forward, because an
-// overflow must remain visible.
+// Rectifiers: Relu, LeakyRelu, PRelu, Elu, Selu, Celu, ThresholdedRelu, Shrink (ONNX 6+). Each gradient is one functor
+// of (x, dy) or (y, dy); PRelu has two. Comparisons are written so that forward passes NaN through: an overflow must
+// remain visible.
 #include "ops/elementwise_op.h"
 #include "ops/term.h"
 
@@ -157,8 +157,8 @@ void grad_prelu(GradBuilder& g) {
   if (g.needs(1)) g.add_grad(1, g.op("PReluGradSlope", {g.in(0), g.dy(0)}));
 }
 
-// Decompositions of the gradients. The inputs are (x or y, dy), or (x, slope, dy) for PRelu's gradient to x. The
-// branch that Where does not select must be finite too, because its derivative is multiplied by 0.
+// Decompositions of the gradients. The inputs are (x or y, dy), or (x, slope, dy) for PRelu's gradient to x. Both
+// branches of a Where must be finite, because the derivative of the branch that is not selected is multiplied by 0.
 using Values = std::vector<ValueId>;
 Values decompose_relu(Builder& b, const Values& in, const Attrs&) {
   return {where(Term(b, in[0]) > 0, Term(b, in[1]), 0)};

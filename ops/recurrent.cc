@@ -1,5 +1,5 @@
-// LSTM, GRU and RNN (ONNX 7+) with each direction, sequence_lens, initial states, peepholes and layout (14). One
-// MatMul computes X W^T + b of all steps. The core operators (backend/cpu/recurrent/recurrent.h) run the recurrence
+// LSTM, GRU and RNN (ONNX 7+) with each direction, sequence_lens, initial states, peepholes and layout (14). One MatMul
+// computes X W^T + b of all time steps. The core operators (backend/cpu/recurrent/recurrent.h) compute the recurrence
 // of one direction.
 #include "backend/cpu/recurrent/recurrent.h"
 
@@ -13,7 +13,7 @@
 namespace amp {
 namespace {
 
-// Dims of xg (T, B, G H) and R (G H, H).
+// The sizes of a layer, from the dims of xg (T, B, G H) and R (G H, H).
 struct Sizes {
   int64_t time, batch, gates, hidden;
 };
@@ -36,7 +36,7 @@ void infer_lstm(InferCtx& c) { infer_forward(c, true, false); }
 void infer_gru(InferCtx& c) { infer_forward(c, false, true); }
 void infer_rnn(InferCtx& c) { infer_forward(c, false, false); }
 
-// Adds the outputs of a gradient operator: dxg, dR, dh0, then outputs with the dims `more`.
+// Infers the outputs of a gradient operator: dxg, dR, dh0, then outputs with the dims `more`.
 void infer_gradient(InferCtx& c, size_t y, int64_t gates, std::vector<Dims> more) {
   const Dims d = c.in(y).dims;
   const DType t = c.in(y).dtype;
@@ -95,8 +95,8 @@ const RegisterRecurrent<gru_grad> gru_grad_op{"GRUGrad", infer_gru_grad, nullptr
 const RegisterRecurrent<rnn> rnn_op{"RNN", infer_rnn, grad_rnn, decompose_rnn};
 const RegisterRecurrent<rnn_grad> rnn_grad_op{"RNNGrad", infer_rnn_grad, nullptr};
 
-// Forward multiplies the state by R (G H, H) in each step. Backward computes the gradients of both. X W^T is a
-// separate MatMul.
+// FLOPs: in each step forward multiplies the state by R (G H, H), and backward computes the gradients of both. X W^T is
+// a separate MatMul.
 double forward_flops(const KernelArgs& a) {
   return 2.0 * static_cast<double>(a.in[0].numel()) * static_cast<double>(a.in[1].dims.at(1));
 }
@@ -106,7 +106,7 @@ double backward_flops(const KernelArgs& a) {
 const RegisterFlops flops[] = {{"LSTM", forward_flops},      {"GRU", forward_flops},      {"RNN", forward_flops},
                                {"LSTMGrad", backward_flops}, {"GRUGrad", backward_flops}, {"RNNGrad", backward_flops}};
 
-// ---- ONNX
+// ---- Lowering of ONNX operators
 std::vector<std::string> activation_names(const Lowering& l, std::vector<std::string> fallback) {
   const auto it = l.attrs.items().find("activations");
   if (it == l.attrs.items().end()) return fallback;
@@ -116,7 +116,8 @@ std::vector<std::string> activation_names(const Lowering& l, std::vector<std::st
   return *names;
 }
 
-// Returns the activation functions. They consume the attributes activation_alpha and activation_beta in order.
+// Returns the activation functions. Functions that have parameters take the next elements of activation_alpha and
+// activation_beta.
 std::vector<Activation> activations(const Lowering& l, const std::vector<std::string>& fallback) {
   const std::vector<double> alphas = l.attrs.floats("activation_alpha"), betas = l.attrs.floats("activation_beta");
   size_t a = 0, b = 0;
@@ -160,9 +161,9 @@ Attrs core_attrs(const std::vector<Activation>& all, size_t first, size_t n, boo
   return {{"reverse", int64_t{reverse}}, {"activation", kinds}, {"alpha", alpha}, {"beta", beta}};
 }
 
-// gates: X W^T of all steps, where W (gates H, C) belongs to one direction, plus those biases of B (2 gates H) that are
-// added outside of the recurrence. reset_bias: the GRU's bias that is added inside of the recurrence with
-// linear_before_reset.
+// gates: X W^T of all time steps, plus the biases in B (2 gates H) that are added outside of the recurrence; W (gates
+// H, C) is that of one direction. reset_bias: the bias of a GRU that is added inside of the recurrence
+// (linear_before_reset).
 struct Projected {
   ValueId gates, reset_bias;
 };
@@ -221,7 +222,7 @@ void lower_recurrent(Lowering& l) {
   const auto initial = [&](size_t i, int64_t d) { return l.has(i) ? entry(b, swap01(l.in(i)), d) : zeros; };
   const ValueId lens = l.has(4) ? l.in(4) : ValueId{};
 
-  std::vector<std::vector<ValueId>> ends;  // indexed by direction: outputs y of all steps, last states h and c
+  std::vector<std::vector<ValueId>> ends;  // indexed by direction: y of all steps, last states h and c
   for (int64_t d = 0; d < directions; ++d) {
     const Projected p = project(l, x, d, gates, H, kind == "GRU" && reset_after);
     const ValueId r = entry(b, l.in(2), d);

@@ -1,6 +1,6 @@
 // ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd and the reductions composed of them: L1, L2, SumSquare,
-// LogSum, LogSumExp (ONNX 1+). The axes are an attribute up to opset 12 (ReduceSum) or 17 (the others), and an input
-// afterwards. noop_with_empty_axes is supported.
+// LogSum, LogSumExp (ONNX 1+). The axes are an attribute up to opset 12 (ReduceSum) or 17 (the others), and an input in
+// later opsets. noop_with_empty_axes is supported.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -19,8 +19,8 @@ void infer_reduce(InferCtx& c) {
 enum { kSum, kMax, kMin, kProd };
 const char* const kNames[] = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"};
 
-// Rewrites a reduction as core reductions, each over one run of adjacent axes, from the innermost run outwards.
-// Invalid if the reduction has this form already.
+// Rewrites a reduction as several core reductions, each over one run of adjacent axes, from the innermost run outwards.
+// Returns an invalid id if the reduction already has this form.
 ValueId simplify_reduce(Builder& b, const char* name, const std::vector<ValueId>& in, const Attrs& a) {
   const Dims dims = b.dims(in[0]);
   std::vector<int64_t> axes = a.ints("axes");
@@ -31,7 +31,7 @@ ValueId simplify_reduce(Builder& b, const char* name, const std::vector<ValueId>
   }
   std::sort(big.begin(), big.end());
   if (big.empty()) return b.reshape(in[0], final_dims);
-  // Finds the first axis of the innermost run. Dims of size 1 do not break a run.
+  // Finds the first axis of the innermost run of adjacent axes. Dims of size 1 do not break a run.
   size_t start = big.size() - 1;
   const auto adjacent = [&](int64_t lo, int64_t hi) {
     for (int64_t d = lo + 1; d < hi; ++d) {
@@ -41,7 +41,7 @@ ValueId simplify_reduce(Builder& b, const char* name, const std::vector<ValueId>
   };
   while (start > 0 && adjacent(big[start - 1], big[start])) --start;
   if (start == 0) {
-    if (big.size() == axes.size()) return {};  // already a single run without axes of size 1
+    if (big.size() == axes.size()) return {};  // already one run, and no axis has size 1
     return b.reshape(b.op(name, {in[0]}, {{"axes", big}, {"keepdims", int64_t{1}}}), final_dims);
   }
   const std::vector<int64_t> inner(big.begin() + static_cast<int64_t>(start), big.end());
@@ -69,7 +69,7 @@ AMP_INLINE inline T combine(T a, T b) {
   else if constexpr (Op == kProd)
     return static_cast<T>(a * b);
   else if constexpr (Op == kMax)
-    return b > a || b != b ? b : a;  // NaN propagates
+    return b > a || b != b ? b : a;  // the result is NaN if an element is
   else
     return b < a || b != b ? b : a;
 }
@@ -86,7 +86,7 @@ T identity() {
     return L::has_infinity ? L::infinity() : L::max();
 }
 
-// Reduces x, as [outer, n, inner], over n.
+// Reduces x, which is viewed as (outer, n, inner), over n.
 template <int Op, class T>
 Kernel typed_reduce(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
@@ -150,35 +150,35 @@ Kernel reduce_kernel(const KernelArgs& a) {
   return in_double(a) ? typed_reduce<Op, double>(a) : typed_reduce<Op, float>(a);
 }
 
-// Returns v with the reduced axes as 1, so that it broadcasts against the input.
+// Returns v with the reduced axes restored as extents of 1, so that it broadcasts against the input.
 ValueId keep(GradBuilder& g, ValueId v) {
   return g.b.reshape(v, reduced_dims(g.dims(g.in(0)), g.attrs().ints("axes"), true));
 }
 void grad_sum(GradBuilder& g) { g.add_grad(0, g.b.expand(keep(g, g.dy(0)), g.dims(g.in(0)))); }
-// The gradient goes to the elements that equal the result, in equal parts for ties (as PyTorch's amax). For this
-// comparison the result must have the input's storage type.
+// Gradient of ReduceMax and ReduceMin: it goes to the elements that equal the result, in equal parts for ties (as in
+// PyTorch's amax). For this comparison the result must have the input's storage type.
 void grad_extreme(GradBuilder& g) {
   const DType t = g.b.dtype(g.in(0));
   const ValueId hit = g.b.cast(g.op("Equal", {g.in(0), keep(g, g.out(0))}), t);
   const ValueId count = g.b.reduce_sum(hit, g.attrs().ints("axes"), true);
   g.add_grad(0, g.op("Mul", {hit, g.op("Div", {keep(g, g.dy(0)), count})}));
 }
-// The derivative by an element is the product of the other elements. Without zeros, it is the total divided by the
-// element. With one zero, it is 0 except at the zero. With more zeros, it is 0 everywhere.
+// Gradient of ReduceProd. The derivative by an element is the product of the other elements. Without zeros, that is the
+// total product divided by the element. With one zero, it is 0 except at the zero. With more zeros, it is 0 everywhere.
 void grad_prod(GradBuilder& g) {
   const DType t = g.b.dtype(g.in(0));
   const auto axes = g.attrs().ints("axes");
   const ValueId zero = g.b.scalar(0, t), is_zero = g.op("Equal", {g.in(0), zero});
   const ValueId zeros = g.b.reduce_sum(g.b.cast(is_zero, t), axes, true);
-  const ValueId others = g.op("Where", {is_zero, g.b.scalar(1, t), g.in(0)});  // a 0 counts as 1
+  const ValueId others = g.op("Where", {is_zero, g.b.scalar(1, t), g.in(0)});  // zeros are replaced by 1
   const ValueId product = g.op("ReduceProd", {others}, {{"axes", axes}, {"keepdims", int64_t{1}}});
   const ValueId at_zero = g.op("Where", {g.op("Equal", {zeros, g.b.scalar(1, t)}), product, zero});
   const ValueId elsewhere = g.op("Where", {g.op("Equal", {zeros, zero}), g.op("Div", {product, others}), zero});
   g.add_grad(0, g.op("Mul", {keep(g, g.dy(0)), g.op("Where", {is_zero, at_zero, elsewhere})}));
 }
 
-// Decomposes ReduceProd into a tree of products. grad_prod is correct if an element is 0, but the derivative of
-// grad_prod is not.
+// Decomposes ReduceProd into a tree of products, for second derivatives. If an element is 0, the gradient by grad_prod
+// is correct, but the derivative of that gradient is not.
 std::vector<ValueId> decompose_prod(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   Term x(b, in[0]);
   const Dims reduced = reduced_dims(x.dims(), a.ints("axes"), a.i("keepdims", 1) != 0);
@@ -217,7 +217,7 @@ const RegisterKernel kernels_[] = {{DeviceKind::cpu, kNames[kSum], reduce_kernel
                                    {DeviceKind::cpu, kNames[kMin], reduce_kernel<kMin>},
                                    {DeviceKind::cpu, kNames[kProd], reduce_kernel<kProd>}};
 
-// ---- ONNX
+// ---- Lowering of ONNX operators
 struct Plan {
   std::vector<int64_t> axes;
   int64_t keepdims;
@@ -256,8 +256,8 @@ void lower_mean(Lowering& l) {
 void lower_l1(Lowering& l) { l.out(0, reduce(l, plan(l), "ReduceSum", l.b.op("Abs", {l.in(0)}))); }
 ValueId sum_square(Lowering& l, const Plan& p) { return reduce(l, p, "ReduceSum", l.b.op("Mul", {l.in(0), l.in(0)})); }
 void lower_sum_square(Lowering& l) { l.out(0, sum_square(l, plan(l))); }
-// The gradient of a norm of 0 is 0, as in PyTorch. The derivative of the root is infinite at 0, and its product with
-// x = 0 would be NaN.
+// Lowers ReduceL2. The gradient of a norm of 0 is set to 0, as in PyTorch. The root's derivative is infinite at 0, and
+// its product with x = 0 would be NaN.
 void lower_l2(Lowering& l) {
   Builder& b = l.b;
   const ValueId s = sum_square(l, plan(l));
@@ -267,9 +267,9 @@ void lower_l2(Lowering& l) {
   l.out(0, b.op("Where", {none, zero, b.op("Sqrt", {b.op("Where", {none, b.scalar(1, t), s})})}));
 }
 void lower_log_sum(Lowering& l) { l.out(0, l.b.op("Log", {reduce(l, plan(l), "ReduceSum", l.in(0))})); }
-// Computes log(sum(e^(x - top))) + top. top is the maximum, or 0 if the maximum is infinite. So the result is -inf if
-// all elements are -inf, as in onnxruntime and PyTorch, and +inf if an element is +inf. The gradients through top
-// cancel.
+// Lowers ReduceLogSumExp to log(sum(e^(x - top))) + top, where top is the maximum, or 0 if the maximum is infinite. So
+// the result is -inf if all elements are -inf, as in onnxruntime and PyTorch, and +inf if an element is +inf. The
+// gradients through top cancel.
 void lower_log_sum_exp(Lowering& l) {
   const Plan p = plan(l);
   Builder& b = l.b;
@@ -277,7 +277,7 @@ void lower_log_sum_exp(Lowering& l) {
   const ValueId top = b.op("Where", {b.op("IsInf", {most}), b.scalar(0, b.dtype(most)), most});
   const ValueId sum = b.reduce_sum(b.op("Exp", {b.op("Sub", {l.in(0), top})}), p.axes, true);
   const DType t = b.dtype(sum);
-  const ValueId none = b.op("Equal", {sum, b.scalar(0, t)});  // all -inf: no gradient
+  const ValueId none = b.op("Equal", {sum, b.scalar(0, t)});  // all elements are -inf: no gradient
   const ValueId log = b.op("Log", {b.op("Where", {none, b.scalar(1, t), sum})});
   const ValueId y =
       b.op("Where", {none, b.scalar(-std::numeric_limits<double>::infinity(), t), b.op("Add", {log, top})});

@@ -1,5 +1,5 @@
-// The shape of a reduction: (outer, n, inner), where n is reduced. ops/cuda/reduce.cu and fused kernels must use
-// the same one.
+// A reduction viewed as (outer, n, inner), where n is reduced. ops/cuda/reduce.cu and fused kernels must use the
+// same view, so that they add in the same order.
 #pragma once
 
 #include <algorithm>
@@ -36,10 +36,10 @@ struct ReduceShape {
     for (size_t d = 0; d < dims.size(); ++d) (d < lo ? outer : d > hi ? inner : n) *= dims[d];
   }
 
-  // On a GPU, one thread per result: few elements to combine, or enough results to fill the device.
+  // Returns whether a GPU uses one thread per result: n is small, or there are enough results to fill the device.
   bool one_thread_per_result() const { return n <= 8 || (inner >= 32 && outer * inner >= 1 << 18); }
   bool operator==(const ReduceShape&) const = default;
-  // On a GPU, summed down columns (backend/cuda/columns.cuh).
+  // Returns whether a GPU sums down columns (backend/cuda/columns.cuh).
   bool by_columns() const { return inner > 1 && !one_thread_per_result(); }
 };
 

@@ -1,4 +1,4 @@
-// Reshape (ONNX 5+), Flatten, Squeeze and Unsqueeze (1+): views with other dims.
+// Reshape (ONNX 5+), Flatten, Squeeze and Unsqueeze (1+). They are views of their input with other dims.
 #include <algorithm>
 
 #include "graph/fixed_rows.h"
@@ -37,7 +37,7 @@ OpDef reshape_def() {
   d.moves = true;
   return d;
 }
-Kernel copy_kernel(const KernelArgs& a) {  // only the naive interpreter runs it; in Programs the output is an alias
+Kernel copy_kernel(const KernelArgs& a) {  // only the naive interpreter calls it; in Programs the output is a view
   const Tensor x = a.in[0], y = a.out[0];
   return [x, y] { std::memcpy(y.data, x.data, static_cast<size_t>(x.bytes())); };
 }

@@ -1,13 +1,13 @@
-// RoiAlign (ONNX 10, 16, 22): divides each region (x1, y1, x2, y2) of an image into (height, width) bins. A bin is
-// the mean of bilinear samples; mode max takes the largest weighted corner of all samples, as ONNX defines it. Core
-// operators:
+// RoiAlign (ONNX 10, 16, 22): divides each region (x1, y1, x2, y2) of an image into (height, width) bins. A bin's value
+// is the mean of bilinear samples; in mode max, as ONNX defines it, it is the largest weighted corner of all samples.
+// Core operators:
 //
 //   RoiAlign(x (N, C, H, W), rois (R, 4), image (R) int64) -> (R, C, height, width)
 //   RoiAlignGrad(dy, x, rois, image) -> dx
 //
-// Regions and image numbers have no gradient, as in torchvision. Attributes: height, width, sampling, scale, half,
-// max. sampling = 0 takes ceil(bin size) samples per side. With half, coordinates are shifted by -0.5, and regions
-// may be smaller than 1.
+// Regions and image numbers have no gradient, as in torchvision. Attributes: height, width, sampling, scale, half, max.
+// sampling: samples per side; 0 means ceil(bin size). With half, coordinates are shifted by -0.5, and regions may be
+// smaller than 1.
 #include "ops/roi_align.h"
 
 #include "backend/rows.h"
@@ -66,7 +66,7 @@ Kernel typed_backward(const KernelArgs& a) {
   const Shape s(x.dims, rois.dims, a.attrs());
   const int64_t batch = x.dims[0], bins = s.out_h * s.out_w, plane_size = s.h * s.w;
   return [=] {
-    // One thread per plane (channel of an image) of dx adds the gradients of the regions in order.
+    // The thread of a plane (channel of an image) of dx adds the gradients of the regions in order.
     parallel_ranges(batch * s.channels, 4096 / (s.regions * bins + plane_size + 1) + 1,
                     [&](int64_t begin, int64_t end) {
                       T* const sums = thread_scratch<T>(plane_size, 0);
@@ -131,7 +131,7 @@ const RegisterOp ops[] = {RegisterOp{def("RoiAlign", infer, gradient, 3)},
                           RegisterOp{def("RoiAlignGrad", infer_grad, nullptr, 4)}};
 const RegisterKernel kernels[] = {{DeviceKind::cpu, "RoiAlign", forward}, {DeviceKind::cpu, "RoiAlignGrad", backward}};
 
-constexpr int64_t kMostSamples = 1000;  // number of samples along each side of a bin
+constexpr int64_t kMostSamples = 1000;  // largest number of samples along each side of a bin
 
 void lower(Lowering& l) {
   const std::string mode = l.attrs.s("mode", "avg");

@@ -1,4 +1,4 @@
-// The geometry of RoiAlign (ops/roi_align.cc), for both devices.
+// The geometry of RoiAlign (ops/roi_align.cc), shared by the kernels for CPU and GPU.
 #pragma once
 
 #include <cmath>
@@ -25,7 +25,7 @@ struct Shape {
         max(a.i("max", 0) != 0) {}
 };
 
-// The bins of one region of interest, computed in type T.
+// The bins of one region, computed in type T.
 template <class T>
 struct Bins {
   T y0, x0, bin_h, bin_w;
@@ -44,16 +44,16 @@ struct Bins {
     grid_h = samples(s.sampling, bin_h, s.h);
     grid_w = samples(s.sampling, bin_w, s.w);
   }
-  // The number of samples is bounded for bins that are NaN or much larger than the image.
+  // Returns the number of samples per side. It is bounded, because a bin may be NaN or much larger than the image.
   HD static int64_t samples(int64_t sampling, T bin, int64_t extent) {
     if (sampling > 0) return sampling;
     const T n = std::ceil(bin), most = static_cast<T>(4 * extent + 4);
     return n >= T(1) ? static_cast<int64_t>(n < most ? n : most) : 0;
   }
-  // Coordinate of sample i of bin p along either axis.
+  // Return the coordinate of sample i of bin p along an axis.
   HD T y(int64_t p, int64_t i) const { return place(y0, bin_h, grid_h, p, i); }
   HD T x(int64_t p, int64_t i) const { return place(x0, bin_w, grid_w, p, i); }
-  // The divisor of a bin's sum.
+  // Returns the number of samples, by which a bin's sum is divided.
   HD T count() const { return static_cast<T>(grid_h * grid_w > 1 ? grid_h * grid_w : 1); }
 
  private:
@@ -63,8 +63,8 @@ struct Bins {
   }
 };
 
-// A coordinate between its two neighbors out of n; `upper` is the weight of the upper one. False if it is outside;
-// the sample then counts as zero.
+// A coordinate between two neighboring elements of an axis of n elements. upper: weight of the upper neighbor.
+// inside: false if the coordinate is outside of the axis; the sample then counts as zero.
 template <class T>
 struct Between {
   int64_t low = 0, high = 0;
@@ -82,7 +82,7 @@ struct Between {
       upper = v - static_cast<T>(low);
     }
   }
-  // The weight of element i of its axis.
+  // Returns the weight of element i of the axis in this sample.
   HD T weight(int64_t i) const {
     if (!inside) return T(0);
     return (i == low ? T(1) - upper : T(0)) + (i == high ? upper : T(0));
@@ -108,7 +108,7 @@ struct Corners {
   }
 };
 
-// Calls f(corners) for every sample of a bin.
+// Calls f(corners) for every sample of a bin; corners: the four neighbors of the sample.
 template <class T, class F>
 HD void samples_of(const Shape& s, const Bins<T>& b, int64_t ph, int64_t pw, F f) {
   for (int64_t iy = 0; iy < b.grid_h; ++iy) {
@@ -116,7 +116,7 @@ HD void samples_of(const Shape& s, const Bins<T>& b, int64_t ph, int64_t pw, F f
   }
 }
 
-// The largest weighted corner of plane(position); at: its position and weight.
+// Returns the largest weighted corner of plane(position). at, weight: receive its position and weight.
 template <class T, class Plane>
 HD T largest(const Shape& s, const Bins<T>& b, Plane plane, int64_t ph, int64_t pw, int64_t& at, T& weight) {
   T best = T(0);

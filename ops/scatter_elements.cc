@@ -1,7 +1,7 @@
-// ScatterElements (ONNX 11, reductions 16, 18) and its old name Scatter (9) copy data and replace or combine elements
+// ScatterElements (ONNX 11, reductions 16, 18) and Scatter (9), its old name, copy data and replace or combine elements
 // at indices along an axis. Addition is lowered to Add and ScatterElementsAdd. The other reductions are lowered to
-//   ScatterElements(data, indices, updates) {axis, reduction}: none (the last update wins), mul, max, min.
-// max and min divide their gradient among ties, as PyTorch does.
+//   ScatterElements(data, indices, updates) {axis, reduction}: none (the last update is used), mul, max, min.
+// The gradient of max and min is divided among ties, as in PyTorch.
 #include "backend/indices.h"
 #include "ops/compose.h"
 #include "ops/elementwise_op.h"
@@ -61,13 +61,13 @@ Kernel kernel(const KernelArgs& a) {
   return in_double(a) ? typed<double>(a) : typed<float>(a);
 }
 
-// The gradients of ScatterElements, as in PyTorch's scatter_reduce.
+// Computes the gradients of ScatterElements, as PyTorch's scatter_reduce does.
 struct ScatterGrad {
   explicit ScatterGrad(GradBuilder& grad) : g(grad), b(grad.b), axis(g.attrs().i("axis", 0)), type(b.dtype(g.out(0))) {}
 
-  // Returns data at the position of each update.
+  // Returns for each update the element of `data` at the update's position.
   ValueId gathered(ValueId data) { return g.op("GatherElements", {data, g.in(1)}, {{"axis", axis}}); }
-  // Returns a tensor of the shape of data. Each element is the sum of v over the updates at this element.
+  // Returns a tensor of the shape of data. Each element is the sum of v over the updates of this element.
   ValueId collected(ValueId v) {
     return g.op("ScatterElementsAdd", {v, g.in(1)}, {{"axis", axis}, {"dims", g.dims(g.in(0))}});
   }
@@ -81,7 +81,7 @@ struct ScatterGrad {
     if (g.needs(2)) g.add_grad(2, gathered(g.dy(0)));
   }
 
-  // The gradient of max and min. Elements that equal the stored result share the result's gradient evenly.
+  // Adds the gradient of max and min. Elements that equal the stored result share the result's gradient evenly.
   void extreme() {
     const ValueId y = g.out(0);
     const ValueId of_data = one_where(g.op("Equal", {b.cast(g.in(0), type), y})),
@@ -91,7 +91,7 @@ struct ScatterGrad {
     if (g.needs(2)) g.add_grad(2, mul(b, gathered(share), of_updates));
   }
 
-  // The gradient of mul: dy times the product of all other factors. The product is y / update, except if the update
+  // Adds the gradient of mul: dy times the product of all other factors. The product is y / update, unless the update
   // is the only factor that is 0.
   void product() {
     const auto times = [&](ValueId data, ValueId updates) {

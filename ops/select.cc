@@ -9,7 +9,7 @@ namespace {
 
 using namespace elementwise_detail;
 
-// ---- Where: condition bool, a and b of one type
+// ---- Where: the condition is bool, a and b have the same type
 void infer_where(InferCtx& c) { c.out(c.in(1).dtype, broadcast(c.in(0).dims, broadcast(c.in(1).dims, c.in(2).dims))); }
 
 template <class T>
@@ -74,7 +74,7 @@ const RegisterOp where_op{where_def()};
 const RegisterKernel where_cpu{DeviceKind::cpu, "Where", where_kernel};
 #endif
 
-// ---- Max, Min: NaN propagates
+// ---- Max, Min: the result is NaN if an operand is
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Max : Functor<2, FloatsAndInts> {
   template <class T>
@@ -90,7 +90,7 @@ struct Min : Functor<2, FloatsAndInts> {
 };
 // </functors>
 
-// The gradient goes to the larger (smaller) operand, in halves if they are equal, as in PyTorch.
+// The gradient goes to the larger operand (for Min the smaller), in halves if both are equal, as in PyTorch.
 void grad_extreme(GradBuilder& g) {
   const DType t = g.b.dtype(g.out(0));
   const ValueId half = g.op("Mul", {g.dy(0), g.b.scalar(0.5, t)}), zero = g.b.scalar(0, t);
@@ -105,7 +105,7 @@ void grad_extreme(GradBuilder& g) {
 const RegisterElementwise<Max> max_{"Max", grad_extreme};
 const RegisterElementwise<Min> min_{"Min", grad_extreme};
 
-// ---- Clip with constant bounds; NaN passes
+// ---- Clip with constant bounds: NaN stays NaN
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 struct Clip : Functor<1, FloatsAndInts> {
   explicit Clip(const Attrs& a)
@@ -124,7 +124,7 @@ struct Clip : Functor<1, FloatsAndInts> {
   }
   double lo, hi;
 };
-struct ClipGrad : Binary {  // as in PyTorch's clamp, the gradient passes at the bounds themselves
+struct ClipGrad : Binary {  // as in PyTorch's clamp, dy passes at the bounds themselves
   explicit ClipGrad(const Attrs& a)
       : lo(a.f("min", -std::numeric_limits<double>::infinity())),
         hi(a.f("max", std::numeric_limits<double>::infinity())) {}
@@ -154,7 +154,7 @@ void lower_extreme(Lowering& l) {
 void lower_clip(Lowering& l) {
   Builder& b = l.b;
   const auto known = [&](size_t i) { return !l.has(i) || b.constant_of(l.in(i)); };
-  if (!known(1) || !known(2)) {  // bounds are computed
+  if (!known(1) || !known(2)) {  // bounds that are not constants
     ValueId v = l.in(0);
     if (l.has(1)) v = b.op("Max", {v, l.in(1)});
     if (l.has(2)) v = b.op("Min", {v, l.in(2)});

@@ -132,7 +132,7 @@ void lower_arg(Lowering& l) {
                    {"select_last_index", l.attrs.i("select_last_index", 0)}}));
 }
 
-// OneHot = Where(indices == 0..depth-1, on, off); negative indices count from the end.
+// Lowers OneHot to Where(indices == 0..depth-1, on, off); negative indices count from the end.
 void lower_one_hot(Lowering& l) {
   Builder& b = l.b;
   const int64_t depth = l.ints(1).at(0);
@@ -157,7 +157,7 @@ void lower_one_hot(Lowering& l) {
   l.out(0, b.op("Where", {hit, one_of(1), one_of(0)}));
 }
 
-// ai.onnx.ml ArrayFeatureExtractor: selects columns of the last axis.
+// Lowers ai.onnx.ml ArrayFeatureExtractor, which selects columns of the last axis.
 void lower_array_feature_extractor(Lowering& l) {
   Builder& b = l.b;
   Dims d = l.dims(0);
@@ -225,7 +225,7 @@ void lower_scatter_nd(Lowering& l) {
                              {{"outer", int64_t{1}}, {"n", n}, {"inner", inner}, {"dims", table}});
     return l.out(0, b.op("Add", {l.in(0), b.reshape(sum, d)}));
   }
-  // `kind` is a reduction code of core ScatterElements.
+  // `kind` is a number of the core operator ScatterElements' attribute `reduction`.
   const int64_t kind = reduction == "mul" ? 1 : reduction == "max" ? 2 : reduction == "min" ? 3 : 0;
   if (kind == 0) l.unsupported("reduction '" + reduction + "' of " + std::string(name_of(b.dtype(l.in(0)))));
   const ValueId at = b.expand(b.reshape(rows, {tuples, 1}), added);

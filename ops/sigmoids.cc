@@ -1,5 +1,5 @@
 // Sigmoid-shaped functions and gates: Sigmoid, HardSigmoid, Swish, HardSwish, Tanh, Softsign, Softplus, Mish (ONNX 1+).
-// Each gradient is one functor of (x or y, dy). Comparisons are written so that NaN passes through forward, because an
+// Each gradient is one functor of (x, dy) or (y, dy). Comparisons are written so that forward passes NaN through: an
 // overflow must remain visible.
 #include "ops/elementwise_op.h"
 #include "ops/term.h"
@@ -141,8 +141,8 @@ struct MishGrad : Binary {
 void grad_from_y(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)}, g.attrs())); }
 void grad_from_x(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.in(0), g.dy(0)}, g.attrs())); }
 
-// Decompositions of the gradients. The inputs are (x or y, dy). The branch that Where does not select must be finite
-// too, because its derivative is multiplied by 0.
+// Decompositions of the gradients. The inputs are (x or y, dy). Both branches of a Where must be finite, because the
+// derivative of the branch that is not selected is multiplied by 0.
 using Values = std::vector<ValueId>;
 Values decompose_sigmoid(Builder& b, const Values& in, const Attrs&) {
   const Term y(b, in[0]), dy(b, in[1]);

@@ -1,5 +1,5 @@
-// Types and ranks of the inputs of each operator (graph/signature.h). A test fails for an ONNX operator without a
-// row.
+// Types and ranks of the inputs of each operator; graph/signature.h explains the notation. A test fails for an ONNX
+// operator without a row.
 #include "graph/signature.h"
 
 namespace amp {
@@ -8,7 +8,7 @@ namespace {
 const RegisterSignatures onnx{
     RegisterSignatures::onnx,
     {
-        // elementwise; kernels report types that they do not support
+        // elementwise operators; their kernels report types that they do not support
         {"a",
          {"Abs",
           "Acos",
@@ -73,14 +73,14 @@ const RegisterSignatures onnx{
         {"n n? n?", {"Clip"}},
         {"f f? b?", {"Dropout"}},
         {"f", {"Bernoulli", "DynamicQuantizeLinear", "MeanVarianceNormalization"}},
-        // along axes
+        // operators along an axis
         {"n", {"ArgMax", "ArgMin", "Hardmax", "LogSoftmax", "LpNormalization", "Softmax"}},
         {"n1+ i", {"CumProd", "CumSum"}},
         {"n1+ i?", {"TopK"}},
         {"a i?",
          {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
           "ReduceProd", "ReduceSum", "ReduceSumSquare", "Squeeze", "Unsqueeze"}},
-        // shapes and positions
+        // operators on shapes and positions
         {"a i1", {"CenterCropPad", "Expand", "Reshape"}},
         {"a i a?", {"Tile"}},
         {"i1", {"ConstantOfShape"}},
@@ -102,7 +102,7 @@ const RegisterSignatures onnx{
         {"a3 i1 i1", {"Col2Im"}},
         {"n1+ a? a? a?", {"Resize"}},
         {"n1+ f1?", {"Upsample"}},
-        // products
+        // matrix products
         {"n1+ s1+", {"MatMul"}},
         {"n2 s2 s?", {"Gemm"}},
         {"i1+ i1+ i? i?", {"MatMulInteger"}},
@@ -110,7 +110,7 @@ const RegisterSignatures onnx{
         {"n n n?", {"QuantizeLinear"}},
         {"a f a?", {"DequantizeLinear"}},
         {"f2+", {"Det", "com.microsoft::Inverse"}},
-        // space
+        // operators with spatial dims
         {"f3+ s3+ s1?", {"Conv", "ConvTranspose"}},
         {"i3+ i3+ i? i?", {"ConvInteger"}},
         {"i3+ f i i3+ f i f i i1?", {"QLinearConv"}},
@@ -123,7 +123,7 @@ const RegisterSignatures onnx{
         {"f3 i1", {"AffineGrid"}},
         {"f4 f2 i1", {"RoiAlign"}},
         {"f3 f3 i? f? f?", {"NonMaxSuppression"}},
-        // norms
+        // normalization layers
         {"f1+ f1 f1 f1 f1", {"BatchNormalization"}},
         {"f2+ f1 f1", {"GroupNormalization", "InstanceNormalization"}},
         {"f1+ f f?", {"LayerNormalization", "com.microsoft::LayerNormalization"}},
@@ -131,7 +131,7 @@ const RegisterSignatures onnx{
         {"f1+ f f?", {"SimplifiedLayerNormalization", "com.microsoft::SimplifiedLayerNormalization"}},
         {"f1+ f1+ f f? f?", {"com.microsoft::SkipLayerNormalization"}},
         {"f1+ f1+ f f?", {"com.microsoft::SkipSimplifiedLayerNormalization"}},
-        // recurrence, attention
+        // recurrent layers, attention
         {"f3 f3 f3 f2? i1? f3? f3? f2?", {"LSTM"}},
         {"f3 f3 f3 f2? i1? f3?", {"GRU", "RNN"}},
         {"f3-4 f3-4 f3-4 a? f4? f4? i1?", {"Attention"}},
@@ -147,7 +147,8 @@ const RegisterSignatures onnx{
         {"f1+ i f? i?", {"STFT"}},
         {"n n n n n", {"MelWeightMatrix"}},
         {"", {"RandomNormal", "RandomUniform", "SequenceEmpty"}},
-        // subgraphs, sequences and optionals: captured values follow the inputs; each value may be a list
+        // subgraphs, sequences and optionals: captured values follow the inputs, and a value may be a list
+        // (graph/lists.h)
         {"a a*", {"If"}},
         {"a? a? a?*", {"Loop"}},
         {"a?*", {"Scan", "SequenceConstruct"}},
@@ -156,13 +157,13 @@ const RegisterSignatures onnx{
         {"a i", {"SequenceAt"}},
         {"a i?", {"SequenceErase", "SplitToSequence"}},
         {"a a i?", {"SequenceInsert"}},
-        // tables
+        // operators on tables
         {"a1+ i", {"ai.onnx.ml::ArrayFeatureExtractor"}},
         {"n", {"ai.onnx.ml::Binarizer"}},
         {"n2", {"ai.onnx.ml::LinearClassifier"}},
         {"n n*", {"ai.onnx.ml::FeatureVectorizer"}},
         {"n1+", {"ai.onnx.ml::Imputer", "ai.onnx.ml::Normalizer", "ai.onnx.ml::Scaler"}},
-        // fused operators of inference engines
+        // fused operators of onnxruntime
         {"f f?", {"com.microsoft::FastGelu"}},
         {"f", {"com.microsoft::Gelu", "com.microsoft::QuickGelu"}},
         {"f f1", {"com.microsoft::BiasGelu"}},
@@ -188,7 +189,7 @@ const RegisterSignatures onnx{
         {"i f i? f i", {"com.microsoft::QLinearSoftmax"}},
     }};
 
-// Elementwise operators are absent, because they check their types themselves (backend/elementwise.h).
+// The table has no elementwise operators: their kernels check the types themselves (backend/elementwise.h).
 const RegisterSignatures core{RegisterSignatures::core,
                               {
                                   {"b a s", {"Where"}},

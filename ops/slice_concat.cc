@@ -1,4 +1,5 @@
-// Slice, Concat, Split, Expand and Tile, which copy regions. ONNX Slice 1+, Concat 4+, Split 1+, Expand 8+, Tile 6+.
+// Slice, Concat, Split, Expand and Tile: operators that copy regions of tensors. ONNX Slice 1+, Concat 4+, Split 1+,
+// Expand 8+, Tile 6+.
 #include "ops/slice_concat.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace amp {
 namespace {
 
-// ---- Slice. Attributes: starts and steps by dim; dims, the output's shape
+// ---- Slice. Attributes: starts and steps (one per dim); dims: the output's shape
 void infer_slice(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("dims")); }
 
 ValueId simplify_slice(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
@@ -22,7 +23,7 @@ Kernel slice_kernel(const KernelArgs& a) {
   return strided_copy(a.in[0], slice_region(a.in[0].dims, a.attrs()), a.out[0], whole(a.out[0].dims), a.out[0].dims);
 }
 
-// SliceGrad, the gradient of Slice: copies input 0 into the region of a tensor of zeros with dims `full`.
+// SliceGrad, the gradient of Slice: copies input 0 into a region of a tensor of zeros with dims `full`.
 void infer_slice_grad(InferCtx& c) { c.out(c.in(0).dtype, c.attrs.ints("full")); }
 Kernel slice_grad_kernel(const KernelArgs& a) {
   const Tensor y = a.out[0];
@@ -60,7 +61,8 @@ void infer_concat(InferCtx& c) {
   }
   c.out(c.in(0).dtype, out);
 }
-// Leaves out operands without elements along the axis, such as the empty cache before the keys of attention.
+// Omits operands without elements along the axis, such as an empty cache that is concatenated before the keys of
+// attention.
 ValueId simplify_concat(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   if (in.size() == 1) return in[0];
   std::vector<ValueId> kept;
@@ -133,7 +135,7 @@ ValueId simplify_expand(Builder& b, const std::vector<ValueId>& in, const Attrs&
 Kernel expand_kernel(const KernelArgs& a) {
   return strided_copy(a.in[0], expanded(a.in[0].dims, a.out[0].dims), a.out[0], whole(a.out[0].dims), a.out[0].dims);
 }
-void grad_expand(GradBuilder& g) { g.add_grad(0, g.dy(0)); }  // add_grad undoes the broadcast
+void grad_expand(GradBuilder& g) { g.add_grad(0, g.dy(0)); }  // add_grad() sums dy over broadcast dims
 
 OpDef def(const char* name, void (*infer)(InferCtx&), Gradient gradient, Simplify simplify = nullptr) {
   OpDef d;
@@ -155,7 +157,7 @@ const RegisterKernel kernels_[] = {{DeviceKind::cpu, "Slice", slice_kernel},
                                    {DeviceKind::cpu, "Split", split_kernel},
                                    {DeviceKind::cpu, "Expand", expand_kernel}};
 
-// ---- ONNX
+// ---- Lowering of ONNX operators
 void lower_slice(Lowering& l) {
   const Dims in = l.dims(0);
   std::vector<int64_t> starts = l.ints_or_attr(1, "starts"), ends = l.ints_or_attr(2, "ends"), axes, steps;
@@ -213,7 +215,7 @@ void lower_split(Lowering& l) {
 
 void lower_expand(Lowering& l) { l.out(0, l.b.expand(l.in(0), broadcast(l.dims(0), l.ints(1)))); }
 
-// Tile: [.., n, ..] repeated r times = Expand of [.., 1, n, ..] to [.., r, n, ..], reshaped.
+// Lowers Tile: [.., n, ..] repeated r times is Expand of [.., 1, n, ..] to [.., r, n, ..], reshaped.
 void lower_tile(Lowering& l) {
   const Dims in = l.dims(0);
   const std::vector<int64_t> repeats = l.ints(1);

@@ -1,11 +1,11 @@
-// Regions copied by Slice, SliceGrad, Concat, Split and Expand (attributes: ops/slice_concat.cc).
+// The regions that Slice, SliceGrad, Concat, Split and Expand copy (attributes: ops/slice_concat.cc).
 #pragma once
 
 #include "backend/strided_copy.h"
 
 namespace amp {
 
-// The region of the attributes starts and steps, in a tensor with these dims.
+// Returns the region that the attributes starts and steps select in a tensor with these dims.
 inline Region slice_region(const Dims& dims, const Attrs& a) {
   Region r{0, row_major_strides(dims)};
   const auto starts = a.ints("starts"), steps = a.ints("steps");
@@ -18,7 +18,7 @@ inline Region slice_region(const Dims& dims, const Attrs& a) {
 
 inline Region whole(const Dims& dims) { return {0, row_major_strides(dims)}; }
 
-// Calls f(part, its region of the joined tensor) for tensors that are concatenated along the axis.
+// Calls f(part, the part's region of the joined tensor) for tensors that are concatenated along the axis.
 template <class F>
 void for_each_part(const std::vector<Tensor>& parts, const Dims& joined, const Attrs& a, F f) {
   const size_t axis = static_cast<size_t>(a.i("axis", 0));
@@ -30,7 +30,7 @@ void for_each_part(const std::vector<Tensor>& parts, const Dims& joined, const A
   }
 }
 
-// A tensor with dims `in` broadcast to `out` by NumPy's rules.
+// Returns the region that reads a tensor with dims `in` broadcast to `out` by NumPy's rules.
 inline Region expanded(const Dims& in, const Dims& out) {
   Region r{0, Dims(out.size(), 0)};
   const Dims s = row_major_strides(in);

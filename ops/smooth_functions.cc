@@ -1,4 +1,4 @@
-// Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh: ONNX 7+, the hyperbolic functions 9+.
+// Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh: ONNX 7+; hyperbolic functions 9+.
 #include <cmath>
 
 #include "ops/elementwise_op.h"

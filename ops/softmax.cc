@@ -1,11 +1,10 @@
-// Softmax and LogSoftmax (ONNX 1+). Before opset 13 the input is flattened to 2-D at the axis; from 13 on the
-// operators apply to one axis. Core operators work on the last axis. Statistics are at least fp32. A row of only -inf
-// gives NaN, as the formula does. With the attribute empty_rows_zero, a row of only -inf gives 0 (attention with all
-// keys masked, as in scaled_dot_product_attention). A row of equal finite values (fully masked by -FLT_MAX) is
-// uniform.
+// Softmax and LogSoftmax (ONNX 1+). Before opset 13 the input is flattened to 2-D at the axis; from 13 on the operators
+// apply to one axis. Core operators work on the last axis. Statistics are at least fp32. A row of only -inf gives NaN,
+// as the formula does. With the attribute empty_rows_zero, such a row gives 0 (attention with all keys masked, as in
+// scaled_dot_product_attention). A row of equal finite values (fully masked by -FLT_MAX) gives a uniform distribution.
 //
-// Exporters repair NaN rows by Where(IsNaN(p), 0, p). Then dy of these rows is 0. The result must be 0 too, but the
-// formula would give NaN.
+// Exporters repair NaN rows by Where(IsNaN(p), 0, p), which makes dy 0 in these rows. dx must be 0 there too, although
+// the formula would give NaN.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -36,7 +35,7 @@ Kernel softmax_rows(const KernelArgs& a, bool log) {
             std::fill_n(q, n, T(0));
           } else if (log) {
             const T sum = lane_sum<T>(n, [&](int64_t i) AMP_INLINE { return math::exp(p[i] - top); });
-            // Subtracts in this order, because top + log_sum would lose log_sum to rounding for a large top.
+            // Subtracts in this order, because top + log_sum would round log_sum away if top is large.
             const T log_sum = static_cast<T>(std::log(sum));
             for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - top) - log_sum;
           } else {
@@ -51,13 +50,13 @@ Kernel softmax_rows(const KernelArgs& a, bool log) {
   };
 }
 
-// True for a row of NaN whose dy is 0.
+// Returns whether a row is NaN and its dy is 0.
 template <class T>
 bool guarded(const T* y, const T* dy, int64_t n) {
   return y[0] != y[0] && std::all_of(dy, dy + n, [](T d) { return d == T(0); });
 }
 
-// Softmax: dx = y (dy - sum(y dy)).  LogSoftmax: dx = dy - e^y sum(dy).
+// Softmax: dx = y (dy - sum(y dy)). LogSoftmax: dx = dy - e^y sum(dy).
 template <class T>
 Kernel softmax_grad_rows(const KernelArgs& a, bool log) {
   const Tensor y = a.in[0], dy = a.in[1], dx = a.out[0];
@@ -103,7 +102,7 @@ Kernel backward(const KernelArgs& a) {
 
 void grad(GradBuilder& g) { g.add_grad(0, g.op(g.node().op->name + "Grad", {g.out(0), g.dy(0)})); }
 
-// Operands of the decomposed gradients. y is 0 where y is NaN and dy is 0 (`silent`).
+// Operands of the decomposed gradients. y is replaced by 0 where y is NaN and dy is 0 (`silent`).
 struct GradOperands {
   GradOperands(Builder& b, const std::vector<ValueId>& in) : y(b, in[0]), dy(b, in[1]) {
     const Term silent = both(y.to("IsNaN"), dy == 0);

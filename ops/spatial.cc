@@ -29,7 +29,7 @@ void Spatial::push_front_unit() {
   for (Dims* d : {&begin, &end}) d->insert(d->begin(), 0);
 }
 
-static constexpr int64_t kMost = 1'000'000;  // limit of each number, so that products do not overflow
+static constexpr int64_t kMost = 1'000'000;  // largest value of an attribute, so that products do not overflow
 
 static Dims read(const Lowering& l, const char* name, size_t n, Dims fallback, int64_t least) {
   const Dims v = l.attrs.ints(name, std::move(fallback));
@@ -50,8 +50,8 @@ Spatial read_spatial(const Lowering& l, const Dims& in, Dims kernel, AutoPad sam
     fail(Exit::model, "E_ATTR",
          cat("kernel_shape ", to_string(s.kernel), ", but the weight's kernel is ", to_string(kernel)));
   }
-  // A pool's window may have any size. A window that is much larger than the input indicates a broken file and would
-  // run very long.
+  // A pool's window may have any size. A window much larger than the input indicates a broken file, and would take very
+  // long to compute.
   if (kernel.empty() && numel(s.kernel) > std::max<int64_t>(1 << 16, 16 * numel(in)))
     fail(Exit::model, "E_ATTR", cat("a window of ", to_string(s.kernel), " over ", to_string(in)));
   s.strides = read(l, "strides", r, Dims(r, 1), 1);

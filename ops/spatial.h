@@ -1,5 +1,5 @@
-// Attributes shared by Conv, ConvTranspose and pools: kernel_shape, strides, dilations, pads, auto_pad; and the
-// lowering of 1-d forms to 2-d ones with height 1.
+// The attributes that Conv, ConvTranspose and pools share: kernel_shape, strides, dilations, pads, auto_pad.
+// Also lowers 1-d forms to 2-d forms with height 1.
 #pragma once
 
 #include "graph/lower.h"
@@ -7,29 +7,29 @@
 namespace amp {
 
 struct Spatial {
-  Dims kernel, strides, dilations, begin, end;  // one number per spatial axis; begin and end are pads
+  Dims kernel, strides, dilations, begin, end;  // one number per spatial axis; begin and end are the pads
 
   int64_t reach(size_t i) const { return (kernel[i] - 1) * dilations[i] + 1; }
-  // Returns the number of outputs along axis i for an input of extent n; a data error if no window fits. ceil: the last
-  // window may extend past the end, unless it would start in the end padding.
+  // Returns the number of outputs along axis i for an input of extent n; throws a data error if no window fits. ceil:
+  // whether the last window may extend past the end, unless it would start in the end padding.
   int64_t out(size_t i, int64_t n, bool ceil = false) const;
-  Attrs attrs() const;     // attributes of the core operator, including kernel
-  void push_front_unit();  // adds a leading axis of extent 1
+  Attrs attrs() const;     // returns the attributes of the core operator, including kernel
+  void push_front_unit();  // inserts a first axis of extent 1
 };
 
 enum class AutoPad {
-  dilated,    // SAME_*: padding with which n input elements have ceil(n / stride) outputs
-  undilated,  // as if windows were not dilated; negative if strides leave elements over: onnxruntime's pools
-  left,       // the operator handles auto_pad itself
+  dilated,    // SAME_*: pads so that n input elements give ceil(n / stride) outputs
+  undilated,  // as if windows were not dilated; may be negative (as in onnxruntime's pools)
+  left,       // auto_pad is left to the operator
 };
 
-// kernel: taken from the weight, or empty to require the attribute. in: the input's spatial dims. Model error for
-// an invalid attribute.
+// Reads and checks the attributes. kernel: from the weight; if it is empty, the attribute is required. in: the
+// input's spatial dims. Throws a model error for an invalid attribute.
 Spatial read_spatial(const Lowering&, const Dims& in, Dims kernel, AutoPad same = AutoPad::dilated);
 
-// (A, B, L) -> (A, B, 1, L); other ranks are unchanged.
+// Reshapes (A, B, L) to (A, B, 1, L). Other ranks are unchanged.
 ValueId with_height(Builder&, ValueId);
-// Removes the height if the source was 1-d.
+// Removes the height that with_height() has added, if was_1d.
 ValueId without_height(Builder&, ValueId, bool was_1d);
 
 }  // namespace amp

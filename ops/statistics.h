@@ -1,5 +1,5 @@
-// Running statistics of BatchNormalization as state: which values they are, and the graph outputs with their
-// updates.
+// Running statistics of BatchNormalization as state: which parameters are running statistics, and the graph
+// outputs that hold their updates.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace amp {
 
-// Slots (indices in the parameter table) of values that are only running statistics: parameters that no gradient
-// trains and that are read only as mean or variance. The importer makes statistics parameters if batch statistics are
-// requested (ImportOptions::batchnorm_train).
+// Returns the slots (indices in the parameter table) of parameters that are only running statistics: no gradient
+// trains them, and they are read only as mean or variance. The importer makes statistics parameters if batch
+// statistics are requested (ImportOptions::batchnorm_train).
 std::vector<int> running_statistics(const SourceGraph& graph);
 
-// The name of the output, in a graph bound with BindOptions::batchnorm_train, that holds the statistic of parameter
-// slot `slot` after the micro-batch.
+// Returns the name of the output that holds the statistic of parameter slot `slot` after the micro-batch, in a
+// graph bound with BindOptions::batchnorm_train.
 std::string statistic_output(int slot);
 
 }  // namespace amp

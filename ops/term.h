@@ -1,4 +1,4 @@
-// Arithmetic on values as formulas, so that a decomposition (OpDef::decomposition) reads like the functor.
+// Operators on values, written as formulas: a decomposition (OpDef::decomposition) then reads like the functor.
 #pragma once
 
 #include <limits>
@@ -11,15 +11,15 @@ struct Term {
   Term(Builder& builder, ValueId value) : b(&builder), v(value) {}
   operator ValueId() const { return v; }
 
-  // Applies the named operator with one input.
+  // Returns the result of the named operator on this value.
   Term to(const char* op, Attrs attrs = {}) const { return {*b, b->op(op, {v}, std::move(attrs))}; }
-  // Reduced axes are kept with extent 1.
+  // Sum and mean over axes, which are kept with extent 1.
   Term sum(std::vector<int64_t> axes) const { return {*b, b->reduce_sum(v, std::move(axes), true)}; }
   Term mean(const std::vector<int64_t>& axes) const { return {*b, amp::mean(*b, v, axes)}; }
   Term shaped(Dims dims) const { return {*b, b->reshape(v, std::move(dims))}; }
   Term at_most(double k) const { return to("Clip", {{"max", k}}); }
   const Dims& dims() const { return b->dims(v); }
-  Term like(double k) const { return {*b, b->scalar(k, b->dtype(v))}; }  // a scalar of this type
+  Term like(double k) const { return {*b, b->scalar(k, b->dtype(v))}; }  // a scalar of the same type
 
   Builder* b;
   ValueId v;
@@ -40,7 +40,7 @@ inline Term operator*(double k, Term x) { return x.like(k) * x; }
 inline Term operator*(Term x, double k) { return x * x.like(k); }
 inline Term operator/(Term x, double k) { return x / x.like(k); }
 
-// Comparisons and boolean operators.
+// Comparisons, and operators on truth values.
 inline Term operator>(Term x, double k) { return binary("Greater", x, x.like(k)); }
 inline Term operator<(Term x, double k) { return binary("Less", x, x.like(k)); }
 inline Term operator>=(Term x, double k) { return binary("GreaterOrEqual", x, x.like(k)); }

@@ -1,6 +1,6 @@
-// TokenDropout: Dropout (ops/dropout.cc) of packed tokens. Inputs: x, tokens int64 (T); x has T equal parts. By the
-// attribute length, token i is position s = tokens[i] % length of sample b = tokens[i] / length. Dropout drops the
-// same elements at (b, s) of a tensor (samples, length, ..).
+// TokenDropout: Dropout (ops/dropout.cc) of packed tokens. Inputs: x, tokens int64 (T); x has T equal parts, one per
+// token. Token i is at position s = tokens[i] % length of sample b = tokens[i] / length, where length is an attribute.
+// Its elements are dropped as Dropout would drop them at (b, s) of a tensor (samples, length, ..).
 #include "backend/rows.h"
 #include "ops/dropout.h"
 #include "ops/elementwise_op.h"

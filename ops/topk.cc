@@ -1,6 +1,6 @@
-// TopK: ONNX 1 (k is an attribute), 10 (an input), 11 (largest, sorted). Core TopK(x) {axis, k, largest} -> values,
-// indices. They are ordered by value, then by index; NaN counts as the largest. The gradient goes to the selected
-// elements.
+// TopK: ONNX 1 (k is an attribute), 10 (k is an input), 11 (largest, sorted). Core TopK(x) {axis, k, largest} ->
+// values, indices. The selected elements are ordered by value, then by index; NaN counts as the largest value. The
+// gradient goes to the selected elements.
 #include <algorithm>
 #include <numeric>
 

@@ -1,5 +1,5 @@
-// Transpose: ONNX 1+. The CPU kernel merges axes that stay adjacent, copies contiguous runs, and transposes planes
-// in 16 x 16 blocks in registers.
+// Transpose: ONNX 1+. The CPU kernel merges axes that stay adjacent, copies contiguous runs, and transposes planes in
+// 16 x 16 blocks in registers.
 #include <algorithm>
 #include <numeric>
 
@@ -19,7 +19,7 @@ void infer_transpose(InferCtx& c) {
 ValueId simplify_transpose(Builder& b, const std::vector<ValueId>& in, const Attrs& a) {
   const auto perm = a.ints("perm");
   const Value& x = b.value(in[0]);
-  // If the order of the dims other than 1 is unchanged, the order in memory is unchanged, too, so a reshape suffices.
+  // If the dims that are not 1 keep their order, the order in memory does not change, so a reshape suffices.
   std::vector<int64_t> big;
   for (const int64_t p : perm) {
     if (x.dims[static_cast<size_t>(p)] != 1) big.push_back(p);
@@ -46,8 +46,8 @@ void grad_transpose(GradBuilder& g) {
   g.add_grad(0, g.b.transpose(g.dy(0), inverse));
 }
 
-// Sets out[i * cols + j] = from[i + j * stride] for rows by cols elements. Blocks are transposed in registers, the
-// edges element by element.
+// Sets out[i * cols + j] = from[i + j * stride] for `rows` by `cols` elements. Full blocks are transposed in registers,
+// the remaining edges element by element.
 template <class T>
 void transpose_plane(const T* from, int64_t stride, T* out, int64_t rows, int64_t cols) {
   int64_t whole_rows = 0, whole_cols = 0;
@@ -68,13 +68,14 @@ void transpose_plane(const T* from, int64_t stride, T* out, int64_t rows, int64_
   }
 }
 
-// Iterates in output order. Reads along the innermost output dim are contiguous, or strided and in tiles.
+// Visits elements in the order of the output. Reads along the innermost output dim are contiguous, or strided and in
+// tiles.
 template <class T>
 Kernel typed_transpose(const KernelArgs& a) {
   const Tensor x = a.in[0], y = a.out[0];
   const auto perm = a.attrs().ints("perm");
   const Dims xs = row_major_strides(x.dims);
-  // Output dims with their input strides. Dims that are contiguous in input and output are merged.
+  // Collects the output dims with their input strides. Dims that are contiguous in input and output are merged.
   std::vector<int64_t> n, s;
   for (size_t d = 0; d < perm.size(); ++d) {
     const int64_t extent = y.dims[d], stride = xs[static_cast<size_t>(perm[d])];

@@ -102,7 +102,7 @@ void lower_attention(Lowering& l) {
     const bool boolean = b.dtype(m) == DType::boolean;
     if (boolean) m = additive(b, m, kMinusInf, t);
     Dims tail = b.dims(m);
-    if (tail.back() < keys && (tail.back() != 1 || l.version() >= 24)) {  // a shorter mask hides the other keys
+    if (tail.back() < keys && (tail.back() != 1 || l.version() >= 24)) {  // a mask for fewer keys hides the other keys
       tail.back() = keys - tail.back();
       m = concat(b, {m, filled(b, kMinusInf, t, tail)}, static_cast<int64_t>(tail.size()) - 1);
     }
@@ -115,7 +115,7 @@ void lower_attention(Lowering& l) {
     fail(Exit::model, "E_SHAPE", cat("attention of ", dq[1], " query heads over ", dk[1]));
   const int64_t times = dq[1] / dk[1];
   const double scale = l.attrs.f("scale", 1 / std::sqrt(static_cast<double>(dq.at(3))));
-  // As in PyTorch and onnxruntime, a query without visible keys gives 0. (A causal mask leaves at least one key.)
+  // As in PyTorch and onnxruntime, a query without visible keys gives 0. (A causal mask alone leaves at least one key.)
   const Attended c = attend(l, q, repeat_heads(b, k, times), repeat_heads(b, v, times), scale, l.attrs.f("softcap", 0),
                             masks, {}, l.has(3) || l.has(6));
   l.out(0, flat ? merge_heads(b, c.y) : c.y);

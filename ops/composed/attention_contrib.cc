@@ -1,5 +1,5 @@
-// com.microsoft Attention and MultiHeadAttention. Past keys and values are concatenated before the new ones and
-// returned as present.
+// com.microsoft Attention and MultiHeadAttention. Past keys and values are concatenated before the new ones; the result
+// is also the output `present`.
 #include <cmath>
 
 #include "base/error.h"
@@ -11,8 +11,8 @@
 namespace amp {
 namespace {
 
-// Returns the additive mask of m, which is (B, keys) or (B, 1..S, keys) of 0 and 1, or the key count of each sequence
-// (B).
+// Returns an additive mask for the input m, which is (B, keys) or (B, 1..S, keys) of 0 and 1, or the number of keys of
+// each sequence (B).
 ValueId contrib_mask(const Lowering& l, ValueId m, int64_t batch, int64_t keys, double masked, DType t) {
   Builder& b = l.b;
   const Dims d = b.dims(m);
@@ -32,7 +32,7 @@ double scale_of(const Lowering& l, int64_t head) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(head));
 }
 
-// com.microsoft Attention. Inputs: input (B, S, I), weights (I, 3 H), bias (3 H), mask, past (2, B, N, P, D),
+// Lowers com.microsoft Attention. Inputs: input (B, S, I), weights (I, 3 H), bias (3 H), mask, past (2, B, N, P, D),
 // attention_bias.
 void lower_contrib_attention(Lowering& l) {
   Builder& b = l.b;
@@ -71,10 +71,9 @@ ValueId unpacked(Builder& b, ValueId x, int64_t i) {
   return b.transpose(b.reshape(slice(b, x, 3, i, 1), {d[0], d[1], d[2], d[4]}), {0, 2, 1, 3});
 }
 
-// MultiHeadAttention. Inputs: query, key, value (B, S, H), bias, key_padding_mask, attention_bias, past_key,
-// past_value (B, N, P, D).
-// query may contain key and value too (B, S, N, 3, D); key may contain value (B, S, N, 2, D). key and value may be
-// split into heads already (B, N, S, D).
+// Lowers MultiHeadAttention. Inputs: query, key, value (B, S, H), bias, key_padding_mask, attention_bias, past_key,
+// past_value (B, N, P, D). query may contain key and value too (B, S, N, 3, D); key may contain value (B, S, N, 2, D).
+// key and value may be split into heads already (B, N, S, D).
 void lower_multi_head(Lowering& l) {
   Builder& b = l.b;
   for (size_t i = 8; i < l.n_in(); ++i) {
@@ -97,7 +96,7 @@ void lower_multi_head(Lowering& l) {
     }
   }
   int64_t at = 0;
-  for (ValueId& x : part) {  // adds a part of the bias (3 H), whose heads are consecutive
+  for (ValueId& x : part) {  // adds this input's part of the bias (3 H)
     const int64_t head = b.dims(x)[3], n = heads * head;
     if (l.has(3)) x = add(b, x, b.reshape(slice(b, l.in(3), 0, at, n), {heads, 1, head}));
     at += n;

@@ -22,7 +22,7 @@ class Layout {
   Term heads_first(ValueId v) const { return {b_, heads_first_ ? v : b_.transpose(v, {0, 2, 1, 3})}; }
   std::vector<ValueId> out(const std::vector<Term>& grads) const {
     std::vector<ValueId> stored;
-    for (const Term& t : grads) stored.push_back(heads_first(t));  // heads_first is its own inverse
+    for (const Term& t : grads) stored.push_back(heads_first(t));  // heads_first() is its own inverse
     if (!packed_) return stored;
     const Dims d = b_.dims(stored[0]);
     for (ValueId& v : stored) v = b_.reshape(v, {d[0], d[1], 1, d[2], d[3]});
@@ -52,14 +52,14 @@ std::vector<ValueId> decompose_attention_grad(Builder& b, const std::vector<Valu
     return t.to("Dropout", {{"ratio", a.f("ratio", 0)}, {"site", a.i("site", 0)}, {"rows", a.i("rows", 1)}});
   };
 
-  Term z = product(q, false, k, true, scale);  // (B, N, Sq, Sk), as are all values below
+  Term z = product(q, false, k, true, scale);  // all values from here on are (B, N, Sq, Sk)
   if (hides)
     z = where({b, mask}, z, fill);
   else if (mask)
     z = z + Term(b, b.cast(mask, b.dtype(z)));
   Term p = z.to("Softmax", {{"empty_rows_zero", a.i("empty_rows_zero", 0)}});
   const Term dr = product(dy, false, v, true);
-  p = where(both(p.to("IsNaN"), dr == 0), p.like(0), p);  // a row of NaN with dy = 0 has no gradient
+  p = where(both(p.to("IsNaN"), dr == 0), p.like(0), p);  // a row of NaN has no gradient where dy is 0
   Term ds = binary("SoftmaxGrad", p, dropout(dr));
   if (hides) ds = where({b, mask}, ds, 0);
   return layout.out(

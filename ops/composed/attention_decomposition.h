@@ -1,4 +1,4 @@
-// Decomposition of FusedAttentionGrad (ops/fused_attention.h), which stores the matrices of scores.
+// Decomposition of FusedAttentionGrad (ops/fused_attention.h). It stores the matrices of scores.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace amp {
 
-// Returns nothing for packed sequences (offsets).
+// Returns the decomposition; an empty list for packed sequences (input offsets).
 std::vector<ValueId> decompose_attention_grad(Builder& b, const std::vector<ValueId>& in, const Attrs& attrs);
 
 }  // namespace amp

@@ -1,5 +1,6 @@
 // com.microsoft CDist: the distances of each row of a (M, N) to each row of b (K, N), as scipy.spatial.distance.cdist.
-// Differences are squared and summed, so equal rows have distance 0 exactly; |a|^2 + |b|^2 - 2 a b would cancel.
+// Differences are squared and summed, so that equal rows have exactly the distance 0. The formula |a|^2 + |b|^2 - 2 a b
+// would suffer from cancellation.
 #include "base/error.h"
 #include "graph/lower.h"
 #include "graph/op.h"

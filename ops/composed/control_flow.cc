@@ -1,5 +1,6 @@
-// If (ONNX 1+), Loop (1+), Scan (9+) whose conditions and counts are known when the graph is bound to input shapes
-// (graph/bind.h). The branch is inlined, the body is unrolled. Conditions and counts that depend on data are rejected.
+// If (ONNX 1+), Loop (1+), Scan (9+) whose conditions and iteration counts are known when the graph is bound to input
+// shapes (graph/bind.h). The chosen branch is inlined, a loop's body is unrolled. Conditions and counts that depend on
+// data are rejected.
 #include <algorithm>
 
 #include "base/error.h"
@@ -24,7 +25,7 @@ std::map<std::string, ValueId> captured(const Lowering& l) {
 const SourceGraph& body_of(const Lowering& l, const std::string& attribute) {
   const auto graph = l.attrs.graph(attribute);
   if (!graph) fail(Exit::model, "E_ATTR", cat(l.node.op, " lacks its graph '", attribute, "'"));
-  return *graph;  // owned by the node's attributes
+  return *graph;  // the node's attributes own the graph
 }
 
 [[noreturn]] void depends_on_data(const std::string& what) {
@@ -40,8 +41,8 @@ int64_t known(const Lowering& l, ValueId v, const std::string& what) {
   return t->to_ints()[0];
 }
 
-// Throws E_NODES (Exit::unsupported) if there are more iterations than a graph may have nodes. bind() counts the
-// nodes that are added.
+// Throws E_NODES (Exit::unsupported) if there are more iterations than a graph may have nodes. bind() counts the added
+// nodes separately.
 void budget(int64_t turns) {
   if (turns > limits().graph_nodes) refuse_nodes("loops are unrolled");
 }
@@ -65,15 +66,15 @@ ValueId stack(Builder& b, std::vector<ValueId> parts, int64_t axis) {
   const int64_t at = normalize_axis(axis, b.rank(parts.at(0)));
   return parts.size() == 1 ? parts[0] : concat(b, std::move(parts), at);
 }
-// Returns the stack of zero iterations. `one` has the shape of an iteration's result.
+// Returns the stack of zero iterations, an empty tensor. `one` has the shape of an iteration's result.
 ValueId stack_none(Builder& b, ValueId one, int64_t axis) {
   Dims d = b.dims(one);
   d.insert(d.begin() + normalize_axis(axis, static_cast<int64_t>(d.size()) + 1), 0);
   return filled(b, 0, b.dtype(one), d);
 }
 
-// Loop. Inputs: count, condition, carried values. The body computes condition, carried values and entries of the
-// stacked outputs from iteration number, condition and carried values.
+// Lowers Loop. Inputs: count, condition, carried values. The body gets iteration number, condition and carried values.
+// It returns condition, carried values, and an entry for each stacked output.
 void lower_loop(Lowering& l) {
   Builder& b = l.b;
   const SourceGraph& body = body_of(l, "body");
@@ -108,8 +109,8 @@ void lower_loop(Lowering& l) {
   }
 }
 
-// Scan. Inputs: states, sequences. The body computes states and entries of the stacked outputs from states and an
-// entry of each sequence.
+// Lowers Scan. Inputs: states, sequences. The body gets the states and an entry of each sequence. It returns the states
+// and an entry for each stacked output.
 void lower_scan(Lowering& l) {
   Builder& b = l.b;
   const SourceGraph& body = body_of(l, "body");

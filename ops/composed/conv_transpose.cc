@@ -1,4 +1,5 @@
-// ConvTranspose (ONNX 1+): y = ConvGradX(x, w), in which x takes the place of a convolution's output gradient.
+// ConvTranspose (ONNX 1+). It is lowered to y = ConvGradX(x, w), the gradient of a convolution to its input, where x
+// takes the place of the output's gradient.
 #include <algorithm>
 
 #include "base/error.h"
@@ -13,13 +14,13 @@ struct Extent {
   int64_t out, begin;
 };
 
-// Returns the output extent and the begin padding along axis i, for an input extent of n.
+// Returns the output extent along axis i and the padding at its beginning, for an input extent of n.
 Extent extent(const Lowering& l, const Spatial& s, size_t i, int64_t n, int64_t output_padding) {
   const std::string mode = l.attrs.s("auto_pad", "NOTSET");
   const auto shape = l.attrs.ints("output_shape");
   const int64_t full = s.strides[i] * (n - 1) + output_padding + s.reach(i);
   if (shape.empty() && mode != "SAME_UPPER" && mode != "SAME_LOWER") return {full - s.begin[i] - s.end[i], s.begin[i]};
-  // output_shape may include batch and channels.
+  // output_shape may have entries for batch and channels, too.
   const int64_t want = shape.empty() ? n * s.strides[i] : shape.at(shape.size() - s.kernel.size() + i);
   const int64_t total = std::max<int64_t>(0, full - want);
   return {want, mode == "SAME_UPPER" ? total / 2 : total - total / 2};
@@ -42,8 +43,8 @@ void lower_conv_transpose(Lowering& l) {
     fail(Exit::model, "E_ATTR", cat("ConvTranspose: output_padding or output_shape should have ", r, " numbers"));
   }
 
-  // Output positions that no element of the kernel reaches (output padding of at least the stride) are left out here
-  // and appended as zeros below.
+  // Some output positions are reached by no element of the kernel (if the output padding is at least the stride). They
+  // are left out here and appended as zeros below.
   Dims out{x[0], w[1] * group}, tail(r, 0);
   for (size_t i = 0; i < r; ++i) {
     const int64_t n = x[i + 2], reached = s.strides[i] * (n - 1) + s.reach(i);

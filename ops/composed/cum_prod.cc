@@ -1,4 +1,4 @@
-// CumProd (ONNX 26), TensorScatter (24), composed of slices, products and scatters.
+// CumProd (ONNX 26) and TensorScatter (24), which are composed of slices, products and scatters.
 #include "base/error.h"
 #include "graph/lower.h"
 #include "graph/op.h"
@@ -8,8 +8,8 @@
 namespace amp {
 namespace {
 
-// CumProd takes log2(n) rounds. After the round with step s, each entry is the product of the 2 s entries that end at
-// it.
+// Lowers CumProd in log2(n) rounds. After the round with step s, each entry is the product of the last 2 s entries up
+// to and including itself.
 void lower_cum_prod(Lowering& l) {
   Builder& b = l.b;
   const int64_t axis = normalize_axis(l.ints(1).at(0), l.rank(0));
@@ -29,8 +29,8 @@ void lower_cum_prod(Lowering& l) {
   l.out(0, reverse ? map_axis(b, y, axis, select_map(backwards)) : y);
 }
 
-// TensorScatter replaces entries of the cache along the axis by the update, from write_indices[batch] on. In circular
-// mode, positions are modulo the length of the cache.
+// Lowers TensorScatter. It replaces entries of the cache along the axis by the update, beginning at
+// write_indices[batch]. In circular mode, positions are modulo the length of the cache.
 void lower_tensor_scatter(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0), u = l.dims(1);

@@ -1,4 +1,4 @@
-// DeformConv (ONNX 19, 22), two spatial dimensions. Each tap (element of the kernel) reads x at its position plus a
+// DeformConv (ONNX 19, 22) with two spatial dimensions. Each tap (element of the kernel) reads x at its position plus a
 // learned offset, and is weighted by a mask. The operator is composed of GridSample (linear, zeros outside) at the
 // taps' positions and a product with the weight, so offsets and mask have gradients. Position p in elements becomes the
 // grid coordinate (2 p + 1) / n - 1.
@@ -11,8 +11,8 @@
 namespace amp {
 namespace {
 
-// Inputs: x (N, C, H, W), weight (M, C / group, kh, kw), offset (N, G kh kw 2, oh, ow) with (y, x) pairs, bias (M),
-// mask (N, G kh kw, oh, ow).
+// Lowers DeformConv. Inputs: x (N, C, H, W), weight (M, C / group, kh, kw), offset (N, G kh kw 2, oh, ow) with (y, x)
+// pairs, bias (M), mask (N, G kh kw, oh, ow).
 void lower(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0), w = l.dims(1), o = l.dims(2);
@@ -28,7 +28,7 @@ void lower(Lowering& l) {
              to_string(o), " in ", parts, " groups; the output is ", oh, " x ", ow));
   }
   const DType t = b.dtype(l.in(0));
-  // The position of each tap without offset, as grid coordinates (taps, oh, ow) of y and of x.
+  // Compute the position of each tap without its offset, as grid coordinates (taps, oh, ow) of y and of x.
   std::vector<double> place[2];
   for (int64_t k = 0; k < taps; ++k) {
     for (int64_t i = 0; i < oh; ++i) {
@@ -42,7 +42,7 @@ void lower(Lowering& l) {
   }
   const Dims points{n * parts, taps, oh, ow, 1};
   const ValueId pairs = b.reshape(l.in(2), {n * parts, taps, 2, oh, ow});
-  std::vector<ValueId> grid;  // coordinates in the order x, y
+  std::vector<ValueId> grid;  // grid coordinates, x before y
   for (const size_t d : {size_t{1}, size_t{0}}) {
     const ValueId moved = scaled(b, slice(b, pairs, 2, static_cast<int64_t>(d), 1), 2 / static_cast<double>(x[2 + d]));
     grid.push_back(

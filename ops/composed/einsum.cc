@@ -1,6 +1,6 @@
-// Einsum (ONNX 12): any equation, implicit output, ellipsis, repeated letters. Operands are contracted in order, two
-// at a time, by one MatMul. The letters of both operands are batch dims if they are kept, otherwise the inner dim.
-// The other letters are rows and columns.
+// Einsum (ONNX 12): any equation, implicit output, ellipsis, repeated letters. Operands are contracted in order, two at
+// a time, by one MatMul. A letter that both operands have is a batch dim if the result keeps it, otherwise the inner
+// dim. Letters of one operand only are its rows or columns.
 #include <algorithm>
 #include <map>
 
@@ -12,7 +12,7 @@
 namespace amp {
 namespace {
 
-using Labels = std::vector<int>;  // letters; ellipsis dims are 1000 + their distance from the right
+using Labels = std::vector<int>;  // letters; an ellipsis dim is 1000 + its distance from the right
 constexpr int kEllipsis = 1000;
 
 bool holds(const Labels& l, int label) { return std::find(l.begin(), l.end(), label) != l.end(); }
@@ -37,14 +37,14 @@ Labels parse(const std::string& text, int64_t ellipsis_dims) {
   return out;
 }
 
-// Transposes t to the order of labels `order`, which must be labels of t.
+// Transposes t so that its dims are in the order of the labels `order`, which must be labels of t.
 ValueId arranged(Builder& b, const Factor& t, const Labels& order) {
   std::vector<int64_t> perm;
   for (const int label : order) perm.push_back(std::find(t.labels.begin(), t.labels.end(), label) - t.labels.begin());
   return b.transpose(t.v, perm);
 }
 
-// Takes the diagonal of dims that have the same letter, so that each letter occurs once in the operand.
+// Replaces dims that have the same letter by their diagonal, so that each letter occurs once in the operand.
 Factor without_repeats(Builder& b, Factor t) {
   for (size_t p = 0; p < t.labels.size(); ++p) {
     for (size_t q = p + 1; q < t.labels.size();) {
@@ -160,13 +160,13 @@ void lower_einsum(Lowering& l) {
   Labels out;
   if (arrow != std::string::npos) {
     out = parse(equation.substr(arrow + 2), widest);
-  } else {  // implicit output: letters that occur once, in alphabetical order, after the ellipsis
+  } else {  // implicit output: the letters that occur once, sorted, after the ellipsis
     out = parse(widest > 0 ? "..." : "", widest);
     for (const auto& [label, n] : uses) {
       if (n == 1 && label < kEllipsis) out.push_back(label);
     }
   }
-  for (Factor& t : terms) {  // extents of 1 broadcast
+  for (Factor& t : terms) {  // removes dims of extent 1 that broadcast
     Dims wide;
     for (size_t k = 0; k < t.labels.size(); ++k) wide.push_back(b.dims(t.v)[k] == 0 ? 0 : extent[t.labels[k]]);
     t.v = b.expand(t.v, wide);

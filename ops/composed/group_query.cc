@@ -1,9 +1,8 @@
-// com.microsoft GroupQueryAttention: causal attention of decoder exports, with several query heads per key/value
-// head, rotary positions, a local window, softcap and sinks.
-// Training computes whole sequences without a past. In causal attention tokens do not see the padding after them, so
-// seqlens_k then matters only if causal is 0.
-// Generation feeds a past of P positions, of which the first seqlens_k + 1 - S are used (S: new positions). Keys are
-// concatenated as (P + S), and a mask hides the unused ones; so the length of the past may be data.
+// com.microsoft GroupQueryAttention: causal attention of decoder exports, with several query heads per key/value head,
+// rotary positions, a local window, softcap and sinks. Training computes whole sequences without a past. With causal
+// attention no token attends to the padding after it, so seqlens_k matters only if causal is 0. Generation feeds a past
+// of P positions, of which the first seqlens_k + 1 - S are used (S: new positions). Keys of past and new positions are
+// concatenated as (P + S), and a mask hides the unused positions; so the number of used positions may depend on data.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -29,8 +28,8 @@ ValueId normalized(const Lowering& l, ValueId x, size_t weight) {
   return mul(b, div(b, x, rms), l.in(weight));
 }
 
-// Applies the rotary embedding. The tables of cos and sin are (max, R/2). Position ids are (B, S) or absent. positions:
-// (B, S) if there is a past, which replace absent ids.
+// Applies the rotary embedding. The tables of cos and sin are (max, R/2). positions: (B, S) if there is a past, else
+// invalid; the node's position ids (B, S), if it has any, take precedence.
 ValueId turned(const Lowering& l, ValueId x, ValueId positions) {
   Builder& b = l.b;
   if (l.attrs.i("do_rotary", 0) == 0) return x;
@@ -49,7 +48,7 @@ ValueId turned(const Lowering& l, ValueId x, ValueId positions) {
   return rotate(b, x, table[0], table[1], l.attrs.i("rotary_interleaved", 0) != 0);
 }
 
-// Returns the number of positions of the past, used or not.
+// Returns the number of positions of the past, including unused ones.
 int64_t past_positions(const Lowering& l) {
   if (!l.has(3) || !l.has(4)) return 0;
   const int64_t past = l.dims(3).at(2);
@@ -71,7 +70,8 @@ ValueId counted(Builder& b, int64_t n) {
   return b.constant(HostTensor::of<int64_t>({n}, out));
 }
 
-// Returns the mask (B, 1, S, P + S) of S new positions after a past of P positions, of which `used` (B) are used.
+// Returns the mask (B, 1, S, P + S) of S new positions after a past of P positions. used: (B), how many of these P are
+// used.
 ValueId past_mask(Builder& b, ValueId used, int64_t past, int64_t time, int64_t window, DType t) {
   const int64_t batch = b.dims(used)[0];
   const ValueId at = b.reshape(used, {batch, 1, 1, 1}), keys = counted(b, past);
@@ -85,8 +85,8 @@ ValueId past_mask(Builder& b, ValueId used, int64_t past, int64_t time, int64_t 
   return concat(b, {old, fresh}, 3);
 }
 
-// Attention of one new position. The query heads that share a key/value head are rows of one product, so that keys and
-// values are not repeated.
+// Returns attention for one new position. The query heads that share a key/value head become rows of one product, so
+// that keys and values are not repeated.
 ValueId attend_one(const Lowering& l, ValueId q, ValueId k, ValueId v, double scale, ValueId mask) {
   Builder& b = l.b;
   const Dims dq = b.dims(q), dk = b.dims(k);
@@ -95,8 +95,9 @@ ValueId attend_one(const Lowering& l, ValueId q, ValueId k, ValueId v, double sc
   return b.reshape(y, {dq[0], dq[1], 1, b.dims(v)[3]});
 }
 
-// Inputs: query (B, S, H), key, value (or all in query), past_key, past_value, seqlens_k, total_sequence_length, cos,
-// sin, position_ids, attention_bias, head_sink, k_scale, v_scale, q_norm_weight, k_norm_weight.
+// Lowers GroupQueryAttention. Inputs: query (B, S, H), key, value (or all in query), past_key, past_value, seqlens_k,
+// total_sequence_length, cos, sin, position_ids, attention_bias, head_sink, k_scale, v_scale, q_norm_weight,
+// k_norm_weight.
 void lower_group_query(Lowering& l) {
   Builder& b = l.b;
   const bool integers = (l.has(3) && !is_float(b.dtype(l.in(3)))) || (l.has(4) && !is_float(b.dtype(l.in(4))));
@@ -119,7 +120,7 @@ void lower_group_query(Lowering& l) {
     part[2] = split_heads(b, slice(b, l.in(0), 2, (heads + kv) * head, kv * head), kv);
   }
   const int64_t time = b.dims(part[0])[2], window = l.attrs.i("local_window_size", -1);
-  ValueId used, positions;  // (B), (B, S)
+  ValueId used, positions;  // (B) and (B, S)
   if (past > 0) {
     used = shifted(b, b.cast(b.reshape(l.in(5), {numel(l.dims(5))}), DType::i64), static_cast<double>(1 - time));
     positions = add(b, b.reshape(used, {b.dims(used)[0], 1}), counted(b, time));

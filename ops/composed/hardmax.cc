@@ -8,7 +8,8 @@
 namespace amp {
 namespace {
 
-// Hardmax is 1 at the first largest element, else 0. Before opset 13 the dims from the axis on are merged.
+// Lowers Hardmax: 1 at the first largest element, else 0. Before opset 13 the dims from the axis on are merged into
+// one.
 void lower_hardmax(Lowering& l) {
   Builder& b = l.b;
   const Dims dims = l.dims(0);

@@ -42,7 +42,7 @@ void lower_lp_pool(Lowering& l) {
   for (size_t i = 0; i < s.kernel.size(); ++i) {
     const int64_t o = s.out(i, x[i + 2], ceil);
     s.end[i] = std::max(s.end[i],
-                        (o - 1) * s.strides[i] + s.reach(i) - x[i + 2] - s.begin[i]);  // padded positions add nothing
+                        (o - 1) * s.strides[i] + s.reach(i) - x[i + 2] - s.begin[i]);  // padding adds 0
     plane.push_back(x[i + 2]);
     kernel.push_back(s.kernel[i]);
     out.push_back(o);
@@ -64,8 +64,8 @@ void lower_global_lp_pool(Lowering& l) {
   l.out(0, root(l.b, l.b.reduce_sum(powers(l.b, l.in(0), p), axes, true), p));
 }
 
-// Col2Im of (N, C prod(block), L): each column is a block that is added to the image at the block's position. This is
-// the gradient to the input of a convolution whose kernels have a single 1 each.
+// Lowers Col2Im of (N, C prod(block), L). Each column is a block that is added to the image at the block's position.
+// This is the gradient to the input of a convolution whose kernels each contain a single 1.
 void lower_col2im(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0), image = l.ints(1), block = l.ints(2);
@@ -101,7 +101,7 @@ void lower_col2im(Lowering& l) {
   l.out(0, b.reshape(b.op("ConvGradX", {with_height(b, b.reshape(l.in(0), dy)), weight}, a), result));
 }
 
-// Each value is written to the position in the flattened output given by its index.
+// Lowers MaxUnpool: each value is written to the flattened output at the position that its index gives.
 void lower_max_unpool(Lowering& l) {
   Builder& b = l.b;
   need_spatial(l);

@@ -1,5 +1,5 @@
-// NegativeLogLikelihoodLoss (ONNX 12), SoftmaxCrossEntropyLoss (12): losses inside a model, with class weights and
-// ignore_index.
+// NegativeLogLikelihoodLoss (ONNX 12) and SoftmaxCrossEntropyLoss (12): losses that are part of a model, with class
+// weights and ignore_index.
 //   loss_i = -w[t_i] x[i, t_i];  mean divides by the sum of w[t_i] over the targets that are not ignored.
 #include <limits>
 #include <numeric>
@@ -12,7 +12,7 @@
 namespace amp {
 namespace {
 
-// classes_last and classes_second return the permutations from (N, C, ...) to (N, ..., C) and back.
+// Return the permutations from (N, C, ...) to (N, ..., C), and back.
 std::vector<int64_t> classes_last(size_t rank) {
   std::vector<int64_t> p(rank);
   std::iota(p.begin(), p.end(), int64_t{0});
@@ -28,7 +28,7 @@ std::vector<int64_t> classes_second(size_t rank) {
   return p;
 }
 
-// Returns the loss of the log-probabilities x, whose last axis has the classes.
+// Returns the loss for the log-probabilities x, whose last axis holds the classes.
 ValueId nll(Lowering& l, ValueId x) {
   Builder& b = l.b;
   const DType t = b.dtype(x);

@@ -1,6 +1,6 @@
 // NonMaxSuppression (ONNX 10, 11) and Unique (11). The number of output rows depends on the values of the inputs. So
-// both are computed only if the inputs follow from shapes (anchors, position tables), and rejected otherwise. They
-// have no gradient: the outputs are indices, or values that a Gather by these indices returns.
+// both operators are computed only if their inputs follow from shapes (anchors, position tables), and rejected
+// otherwise. They have no gradient: the outputs are indices, or values that a Gather by these indices returns.
 #include <algorithm>
 #include <numeric>
 
@@ -34,13 +34,14 @@ Box box(const double* v, bool centered) {
 bool overlap(const Box& a, const Box& b, double limit) {
   const double high = std::min(a.y1, b.y1) - std::max(a.y0, b.y0), wide = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
   if (high <= 0 || wide <= 0 || a.area() <= 0 || b.area() <= 0) return false;
-  // Compares in fp32, as the runtimes do, because values may be exactly at the threshold.
+  // Compares in fp32, as inference engines do, because the ratio may be exactly at the threshold.
   const float common = static_cast<float>(high * wide), all = static_cast<float>(a.area() + b.area()) - common;
   return common / all > static_cast<float>(limit);
 }
 
-// NonMaxSuppression of boxes (N, B, 4) with scores (N, K, B). The other inputs are the largest number of boxes per
-// class, the IoU threshold and the score threshold. Returns rows (image, class, box), best first for each class.
+// Lowers NonMaxSuppression of boxes (N, B, 4) with scores (N, K, B). The other inputs are the largest number of boxes
+// per class, the IoU threshold and the score threshold. Output: rows (image, class, box), for each class by descending
+// score.
 void lower_nms(Lowering& l) {
   const HostTensor &boxes = known(l, 0, "the boxes"), &scores = known(l, 1, "the scores");
   const auto number = [&](size_t i) {
@@ -75,8 +76,8 @@ void lower_nms(Lowering& l) {
   l.out(0, l.b.constant(HostTensor::of<int64_t>({static_cast<int64_t>(rows.size() / 3), 3}, rows)));
 }
 
-// Finds the distinct entries along an axis, or the distinct elements. Outputs: the entries, the first position of
-// each entry, the number of the entry at each position, and the count of each entry.
+// Lowers Unique: the distinct entries along an axis, or the distinct elements. Outputs: the entries, the first position
+// of each entry, for each position the number of its entry, and how often each entry occurs.
 void lower_unique(Lowering& l) {
   const HostTensor& x = known(l, 0, "the elements");
   const bool flat = !l.attrs.has("axis"), sorted = l.attrs.i("sorted", 1) != 0;

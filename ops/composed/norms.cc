@@ -12,8 +12,8 @@
 namespace amp {
 namespace {
 
-// Normalizes each (image, group) by its own statistics, as a batch normalization of one image with N G channels. Then
-// scales each channel.
+// Lowers GroupNormalization. Normalizes each (image, group) by its own statistics, which is a batch normalization of
+// one image with N G channels. Then scales each channel.
 void lower_group_norm(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0);
@@ -43,7 +43,7 @@ void lower_group_norm(Lowering& l) {
   l.out(0, add(b, mul(b, b.reshape(h[0], x), by_channel(1)), by_channel(2)));
 }
 
-// Divides x by its p-norm; the result is 0 where the norm is 0.
+// Lowers LpNormalization: divides x by its p-norm; the result is 0 where the norm is 0.
 void lower_lp_norm(Lowering& l) {
   Builder& b = l.b;
   const int64_t p = l.attrs.i("p", 2), axis = normalize_axis(l.attrs.i("axis", -1), l.rank(0));
@@ -55,7 +55,7 @@ void lower_lp_norm(Lowering& l) {
   l.out(0, div(b, x, p == 1 ? safe : b.op("Sqrt", {safe})));
 }
 
-// LRN: x / (bias + alpha/size * sum of squares over `size` neighboring channels)^beta
+// Lowers LRN: x / (bias + alpha/size * sum of squares over `size` neighboring channels)^beta.
 void lower_lrn(Lowering& l) {
   Builder& b = l.b;
   const ValueId x = l.in(0);
@@ -72,8 +72,8 @@ void lower_lrn(Lowering& l) {
   l.out(0, div(b, x, b.op("Pow", {base, b.scalar(l.attrs.f("beta", 0.75), b.dtype(x))})));
 }
 
-// Lowers to (x - mean) / (deviation + 1e-9). If all elements are equal, the deviation counts as 1. Then the result is
-// still 0, and the gradient is finite.
+// Lowers MeanVarianceNormalization: (x - mean) / (deviation + 1e-9). If all elements are equal, the deviation is
+// replaced by 1: the result is still 0, and the gradient is finite.
 void lower_mvn(Lowering& l) {
   Builder& b = l.b;
   std::vector<int64_t> axes = l.attrs.ints("axes", {0, 2, 3});
@@ -93,7 +93,7 @@ std::vector<ValueId> last_axis_norm(const Lowering& l, ValueId x, ValueId scale,
   return l.b.ops("LayerNorm", in, {{"n", l.b.dims(x).back()}, {"epsilon", epsilon}, {"rms", int64_t{rms}}});
 }
 
-// SkipLayerNormalization. Inputs: input, skip, gamma, beta (not in the simplified form), bias. Outputs: y, mean,
+// Lowers SkipLayerNormalization. Inputs: input, skip, gamma, beta (not in the simplified form), bias. Outputs: y, mean,
 // 1/deviation, and the sum before the norm.
 void lower_skip_norm(Lowering& l, bool rms) {
   Builder& b = l.b;
@@ -112,8 +112,8 @@ void lower_skip_norm(Lowering& l, bool rms) {
 void lower_skip_layer_norm(Lowering& l) { lower_skip_norm(l, false); }
 void lower_skip_rms_norm(Lowering& l) { lower_skip_norm(l, true); }
 
-// EmbedLayerNormalization. Inputs: input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask,
-// position_ids.
+// Lowers EmbedLayerNormalization. Inputs: input_ids, segment_ids, word, position and segment embeddings, gamma, beta,
+// mask, position_ids.
 void lower_embed_norm(Lowering& l) {
   Builder& b = l.b;
   const Dims ids = l.dims(0);
@@ -124,7 +124,7 @@ void lower_embed_norm(Lowering& l) {
     sum = add(b, sum, slice(b, l.in(3), 0, 0, ids.at(1)));
   if (l.has(1) && l.has(4)) sum = add(b, sum, lookup(b, l.in(4), l.in(1)));
   l.out(0, last_axis_norm(l, sum, l.in(5), l.in(6), false, l.attrs.f("epsilon", 1e-12))[0]);
-  if (l.wanted(1)) {  // the number of unmasked tokens
+  if (l.wanted(1)) {  // output 1 is the number of unmasked tokens
     l.out(1, l.has(7) ? b.reduce_sum(b.cast(l.in(7), DType::i32), {1}, false) : filled(b, 0, DType::i32, {ids.at(0)}));
   }
   l.out(2, sum);

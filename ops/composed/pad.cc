@@ -1,6 +1,6 @@
-// Pad: ONNX 2 (pads, value attributes), 11 (inputs), 18 (axes), 19 (wrap); CenterCropPad 18. SliceGrad pads with
-// zeros, and a mask selects other constants. The modes reflect, edge and wrap are linear maps along each axis
-// (ops/axis_map.h).
+// Pad: ONNX 2 (pads and value are attributes), 11 (inputs), 18 (axes), 19 (wrap); CenterCropPad 18. Constant padding
+// uses SliceGrad, which pads with zeros; a mask then selects constants other than 0. The modes reflect, edge and wrap
+// are linear maps along each axis (ops/axis_map.h).
 #include <algorithm>
 
 #include "base/error.h"
@@ -12,7 +12,7 @@
 namespace amp {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 48;  // limit of a pad, so that sums of pads and extents do not overflow
+constexpr int64_t kMost = int64_t{1} << 48;  // largest pad, so that sums of pads and extents do not overflow
 
 struct Pads {
   std::vector<int64_t> begin, end;
@@ -39,7 +39,7 @@ Pads read_pads(const Lowering& l) {
   return p;
 }
 
-// Crops x by the negative pads and sets these pads to 0 in p.
+// Crops x where pads are negative, and sets these pads in p to 0.
 ValueId crop(Builder& b, ValueId x, Pads& p) {
   Dims dims = b.dims(x);
   std::vector<int64_t> starts(dims.size(), 0);
@@ -56,7 +56,7 @@ ValueId crop(Builder& b, ValueId x, Pads& p) {
 ValueId pad_constant(Builder& b, ValueId x, const Pads& p, ValueId value) {
   const Dims in = b.dims(x);
   const std::vector<int64_t> steps(in.size(), 1);
-  Dims out = in, inside(in.size(), 1), mask_dims(in.size(), 1);  // extent 1 for axes without padding
+  Dims out = in, inside(in.size(), 1), mask_dims(in.size(), 1);  // extent 1 stands for axes without padding
   for (size_t d = 0; d < in.size(); ++d) {
     out[d] += p.begin[d] + p.end[d];
     if (out[d] != in[d]) {
@@ -73,7 +73,7 @@ ValueId pad_constant(Builder& b, ValueId x, const Pads& p, ValueId value) {
   return b.op("Where", {mask, padded, value});
 }
 
-// Returns the source position of each output position along an axis of extent n.
+// Returns for each output position along an axis of extent n the input position from which it is copied.
 std::vector<int64_t> sources(const std::string& mode, int64_t begin, int64_t n, int64_t end) {
   std::vector<int64_t> s;
   const auto wrap = [](int64_t i, int64_t m) { return (i % m + m) % m; };
@@ -111,8 +111,8 @@ void lower_pad(Lowering& l) {
   l.out(0, x);
 }
 
-// CenterCropPad: an axis that is longer than its given extent is cropped, a shorter axis is padded with zeros,
-// centered.
+// Lowers CenterCropPad: an axis longer than its given extent is cropped, a shorter axis is padded with zeros; both
+// equally on both sides.
 void lower_center_crop_pad(Lowering& l) {
   const Dims in = l.dims(0);
   const std::vector<int64_t> shape = l.ints(1);

@@ -1,6 +1,6 @@
-// QuantizeLinear (ONNX 10, 13, 19, 21), DequantizeLinear, DynamicQuantizeLinear (11): per tensor, per axis,
-// blocked. QuantizeLinear is Quantize (ops/quantize_step.cc) and a Cast to its integer type. DequantizeLinear skips
-// this Cast, so that a QDQ pair is differentiable.
+// QuantizeLinear (ONNX 10, 13, 19, 21), DequantizeLinear, DynamicQuantizeLinear (11): per tensor, per axis, or blocked.
+// QuantizeLinear becomes Quantize (ops/quantize_step.cc) and a Cast to its integer type. DequantizeLinear reads the
+// input of this Cast, so that a pair of both operators is differentiable.
 #include "ops/composed/quantize.h"
 
 #include <algorithm>
@@ -98,7 +98,7 @@ Dynamic dynamically_quantized(const Lowering& l, ValueId from) {
   const ValueId scale = div(b, b.op("Where", {b.op("Equal", {span, none}), one, span}), b.scalar(255, f));
   const ValueId point =
       b.op("Clip", {b.op("Round", {b.op("Neg", {div(b, low, scale)})})}, {{"min", 0.0}, {"max", 255.0}});
-  // Straight-through: the gradient passes to `from` as without quantization. Scale and zero point get no gradient.
+  // Straight-through: the gradient passes to `from` as if there were no quantization. Scale and zero point get none.
   const ValueId s = b.op("Detach", {scale}), z = b.op("Detach", {point});
   return {b.op("Quantize", {from, s, z}, range_of(l, DType::u8)), s, z};
 }
@@ -121,7 +121,7 @@ void lower_quantize(Lowering& l) {
   l.out(0, quantized(l, in, scale, zero, t));
 }
 
-// True for numbers that the file stores, and for a weight that is quantized again in each step while it trains.
+// Returns true for numbers that the file stores, and for a trained weight that is quantized again in each step.
 bool stored_weight(const Builder& b, ValueId v) {
   for (NodeId p = b.value(v).producer; p; p = b.value(v).producer) {
     const Node& n = b.graph().node(p);
@@ -131,8 +131,8 @@ bool stored_weight(const Builder& b, ValueId v) {
   return b.constant_of(v) || b.value(v).kind == ValueKind::param;
 }
 
-// Describes a stored matrix of bytes that is dequantized: per tensor, per row or column, or in blocks along an axis.
-// The matrix keeps its stored form (ops/dequantize_matrix.h). Returns nothing for other inputs.
+// Describes a matrix of bytes that the file stores and the graph dequantizes: per tensor, per row or column, or in
+// blocks along an axis. Such a matrix is not expanded (ops/dequantize_matrix.h). Returns nullopt for other inputs.
 std::optional<QuantizedMatrix> stored_matrix(const Lowering& l) {
   const HostTensor *x = l.b.constant_of(l.in(0)), *scales = l.b.constant_of(l.in(1)),
                    *zeros = l.has(2) ? l.b.constant_of(l.in(2)) : nullptr;

@@ -1,8 +1,8 @@
 // com.microsoft operators of quantized models (integer inputs and outputs): QLinearAdd, QLinearMul, QLinearSigmoid,
-// QLinearLeakyRelu, QLinearSoftmax, QLinearConcat, QLinearGlobalAveragePool, QGemm. Operators of dynamically
-// quantized models: MatMulIntegerToFloat, DynamicQuantizeMatMul, QAttention.
-// Integers are dequantized, the floating-point operator is applied, and its result is quantized again. Values that
-// were quantized in this graph get straight-through gradients; stored weights get none.
+// QLinearLeakyRelu, QLinearSoftmax, QLinearConcat, QLinearGlobalAveragePool, QGemm. Operators of dynamically quantized
+// models: MatMulIntegerToFloat, DynamicQuantizeMatMul, QAttention. Integers are dequantized, the floating-point
+// operator is applied, and its result is quantized again. Values that were quantized in this graph get straight-through
+// gradients; weights that the file stores as integers get none.
 #include <cmath>
 
 #include "base/error.h"
@@ -19,7 +19,8 @@ ValueId line(const Lowering& l, size_t i, DType t) {
   const ValueId v = l.b.cast(l.in(i), t);
   return numel(l.b.dims(v)) == 1 ? l.b.reshape(v, {}) : v;
 }
-// Returns input i minus the zero points in input z. Several zero points apply along the last dimension.
+// Returns input i minus the zero points in input z. If there are several zero points, they apply along the last
+// dimension.
 ValueId centered(const Lowering& l, size_t i, size_t z, DType t) {
   const ValueId x = unquantized(l.b, l.in(i), t);
   return l.has(z) ? sub(l.b, x, line(l, z, t)) : x;
@@ -27,8 +28,8 @@ ValueId centered(const Lowering& l, size_t i, size_t z, DType t) {
 ValueId number(const Lowering& l, size_t i) {
   return mul(l.b, centered(l, i, i + 2, l.float_type()), line(l, i + 1, l.float_type()));
 }
-// Quantizes y with the scale in input s, to the type of the zero point in input z. Without a zero point, uses 0 and
-// the type of input `like`.
+// Quantizes y with the scale in input s, to the type of the zero point in input z. Without a zero point, uses 0 and the
+// type of input `like`.
 void requantize(Lowering& l, ValueId y, size_t s, size_t z, size_t like = 0) {
   const DType f = l.float_type();
   const DType t = l.b.dtype(l.in(l.has(z) ? z : like));
@@ -42,7 +43,7 @@ void lower_leaky_relu(Lowering& l) {
   requantize(l, l.b.op("LeakyRelu", {number(l, 0)}, {{"alpha", l.attrs.f("alpha", 0.01)}}), 3, 4);
 }
 
-// QLinearSoftmax is along one axis or, before opset 13, over all axes from `axis` on.
+// Lowers QLinearSoftmax. The softmax is along one axis or, before opset 13, over all axes from `axis` on.
 void lower_softmax(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0);
@@ -61,7 +62,7 @@ void lower_softmax(Lowering& l) {
   requantize(l, x, 3, 4);
 }
 
-// QLinearConcat. Inputs: scale and zero point of y, then x, scale and zero point of each part.
+// Lowers QLinearConcat. Inputs: scale and zero point of y, then x, scale and zero point of each part.
 void lower_concat(Lowering& l) {
   std::vector<ValueId> parts;
   for (size_t i = 2; i + 2 < l.n_in(); i += 3) parts.push_back(number(l, i));
@@ -77,8 +78,8 @@ void lower_global_average_pool(Lowering& l) {
   requantize(l, mean(l.b, number(l, 0), axes), 3, 4);
 }
 
-// Multiplies integers exactly, in fp64, then multiplies by both scales. The bias is in units of the product of the
-// scales.
+// Lowers QGemm. Multiplies integers exactly, in fp64, then multiplies by both scales. The bias is in units of the
+// product of the scales.
 void lower_gemm(Lowering& l) {
   Builder& b = l.b;
   const ValueId w = centered(l, 3, 5, DType::f64);
@@ -99,14 +100,14 @@ ValueId product(const Lowering& l, ValueId a, ValueId b, ValueId a_scale, ValueI
   return l.b.cast(mul(l.b, l.b.op("MatMul", {a, b}), mul(l.b, a_scale, b_scale)), l.float_type());
 }
 
-// MatMulIntegerToFloat. Inputs: A, B, scale of A, scale of B, zero point of A, zero point of B, bias.
+// Lowers MatMulIntegerToFloat. Inputs: A, B, scale of A, scale of B, zero point of A, zero point of B, bias.
 void lower_integer_to_float(Lowering& l) {
   if (numel(l.dims(2)) != 1 || (l.has(4) && numel(l.dims(4)) != 1)) l.unsupported("scales of the rows of A");
   const ValueId y = product(l, centered(l, 0, 4, DType::f64), centered(l, 1, 5, DType::f64), line(l, 2, DType::f64),
                             line(l, 3, DType::f64));
   l.out(0, l.has(6) ? add(l.b, y, l.in(6)) : y);
 }
-// DynamicQuantizeMatMul. Inputs: A (floating-point), B, scale of B, zero point of B, bias.
+// Lowers DynamicQuantizeMatMul. Inputs: A (floating-point), B, scale of B, zero point of B, bias.
 void lower_dynamic_matmul(Lowering& l) {
   Builder& b = l.b;
   const Dynamic a = dynamically_quantized(l, l.in(0));
@@ -115,8 +116,8 @@ void lower_dynamic_matmul(Lowering& l) {
   l.out(0, l.has(4) ? add(b, y, l.in(4)) : y);
 }
 
-// QAttention. Inputs: input (B, S, I), weights (I, 3 H), bias, scale of input, scale of weights, lengths (B), zero
-// point of input, zero point of weights, past.
+// Lowers QAttention. Inputs: input (B, S, I), weights (I, 3 H), bias, scale of input, scale of weights, lengths (B),
+// zero point of input, zero point of weights, past.
 void lower_quantized_attention(Lowering& l) {
   Builder& b = l.b;
   if (l.has(8) || l.attrs.i("do_rotary", 0) != 0) l.unsupported("a past, or do_rotary");

@@ -1,5 +1,5 @@
 // MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv (ONNX 10): products of quantized tensors. Integers are
-// multiplied as fp64 numbers, exactly; the QLinear forms scale the sum and quantize it again.
+// multiplied as fp64 numbers, which is exact. The QLinear forms scale the sum and quantize it again.
 #include "graph/lower.h"
 #include "graph/op.h"
 #include "ops/compose.h"
@@ -13,14 +13,14 @@ namespace {
 ValueId along(const Lowering& l, ValueId v, int64_t axis, int64_t rank) {
   const Dims d = l.b.dims(v);
   if (numel(d) == 1) return l.b.reshape(v, {});
-  if (d.size() != 1) return v;  // has all dims already
+  if (d.size() != 1) return v;  // v has all dims already
   Dims line(static_cast<size_t>(rank), 1);
   line[static_cast<size_t>(axis)] = d[0];
   return l.b.reshape(v, line);
 }
 
-// Returns input i minus the zero point in input z, in fp64. Values that were quantized in this graph have
-// straight-through gradients.
+// Returns input i minus the zero point in input z, in fp64. If the graph itself quantized the input, gradients pass
+// straight through.
 ValueId centered(const Lowering& l, size_t i, size_t z, int64_t axis) {
   const ValueId x = unquantized(l.b, l.in(i), DType::f64);
   if (!l.has(z)) return x;
@@ -30,7 +30,7 @@ ValueId scale(const Lowering& l, size_t i, int64_t axis, int64_t rank) {
   return along(l, l.b.cast(l.in(i), DType::f64), axis, rank);
 }
 
-// Quantizes `sum`, which includes the operands' scales, with the scale in input 6 and the zero point in input 7.
+// Quantizes `sum`, in which the operands' scales are included, with the scale in input 6 and the zero point in input 7.
 void requantize(Lowering& l, ValueId sum) {
   Builder& b = l.b;
   const DType f = l.float_type(), t = b.dtype(l.in(7));
@@ -60,8 +60,8 @@ void lower_conv_integer(Lowering& l) {
   l.out(0, as_integers(l.b, convolution(l, centered(l, 0, 2, 1), centered(l, 1, 3, 0), {}), DType::i32));
 }
 
-// QLinearConv of ONNX and com.microsoft. Inputs: x, scale and zero point of x, w, scale and zero point of w, scale
-// and zero point of y, bias (in units of scale of x times scale of w).
+// Lowers QLinearConv of ONNX and com.microsoft. Inputs: x, scale and zero point of x, w, scale and zero point of w,
+// scale and zero point of y, bias (in units of scale of x times scale of w).
 void lower_qlinear_conv(Lowering& l) {
   Builder& b = l.b;
   if (l.attrs.i("channels_last", 0) != 0) l.unsupported("channels_last");

@@ -1,5 +1,5 @@
 // com.microsoft MatMulNBits, MatMulBnb4, GatherBlockQuantized: products and lookups with weights of 2 to 8 bits. The
-// weight is a DequantizeMatrix node (ops/dequantize_matrix.h), so that it stays as the file stores it, and is not
+// weight is a DequantizeMatrix node (ops/dequantize_matrix.h): it stays in memory as the file stores it, and is not
 // trained. Gradients pass to the activation and the bias, as in ONNX Runtime's gradient of MatMulBnb4.
 #include <algorithm>
 
@@ -27,7 +27,7 @@ const uint8_t* bytes_of(const Lowering& l, size_t i, int64_t least) {
     fail(Exit::model, "E_SHAPE", cat(l.node.op, ": input ", i, " has ", t.numel(), " bytes, it needs ", least));
   return static_cast<const uint8_t*>(t.data());
 }
-// Returns the scales or zero points in input i, which are stored. Fails if one is not finite.
+// Returns the scales or zero points that input i stores. Fails if one is not finite.
 std::vector<double> finite(const Lowering& l, size_t i) {
   std::vector<double> v = stored(l, i).to_doubles();
   require_finite(l, i, v);
@@ -39,8 +39,8 @@ void check_blocks(const Lowering& l, int64_t bits, int64_t block) {
   if (block < 1 || block > 1 << 24) fail(Exit::model, "E_ATTR", cat(l.node.op, ": block_size ", block));
 }
 
-// Describes a matrix of `rows` rows, each quantized in blocks of `block` columns from the first column on. Input
-// `scales` has their scales (rows, blocks), input `scales` + 1 their zero points or nothing.
+// Describes a matrix of `rows` rows, each quantized in blocks of `block` columns. Input `scales` holds the scales
+// (rows, blocks); input `scales` + 1 holds the zero points, or is absent.
 QuantizedMatrix blocked(const Lowering& l, int64_t rows, int64_t columns, int64_t bits, int64_t block, size_t scales) {
   check_blocks(l, bits, block);
   QuantizedMatrix m;
@@ -68,9 +68,9 @@ ValueId dequantized(const Lowering& l, const QuantizedMatrix& m, size_t data, si
   return dequantized_matrix(l.b, m, l.in(data), l.in(scales), l.has(zeros) ? l.in(zeros) : ValueId{});
 }
 
-// Returns the dense weight of a product with g_idx (K), the block of each column, which is not kept packed. Packed zero
-// points together with g_idx are refused: onnxruntime ignores them on a CPU, so it is not known whether the exporter
-// meant them to be used.
+// Returns the dense weight of a product with g_idx (K), which gives the block of each column. Such a weight is not kept
+// packed. Packed zero points together with g_idx are refused: onnxruntime ignores them on a CPU, so it is unclear
+// whether the exporter meant them to be used.
 ValueId reordered_weight(const Lowering& l, QuantizedMatrix m) {
   if (m.zero_bits != 0) l.unsupported("g_idx beside packed zero points");
   const std::vector<int64_t> block_of = stored(l, 4).to_ints();
@@ -92,7 +92,7 @@ ValueId reordered_weight(const Lowering& l, QuantizedMatrix m) {
   return l.b.constant(HostTensor::of<float>({m.rows, m.columns}, w).cast(l.float_type()));
 }
 
-// MatMulNBits. Inputs: A (..., K), B (N, blocks, bytes), scales (N, blocks), zero points, g_idx, bias (N).
+// Lowers MatMulNBits. Inputs: A (..., K), B (N, blocks, bytes), scales (N, blocks), zero points, g_idx, bias (N).
 void lower_n_bits(Lowering& l) {
   const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0), block = l.attrs.i("block_size", 0);
   if (n < 1 || k < 1 || l.dims(0).empty() || l.dims(0).back() != k)
@@ -104,8 +104,8 @@ void lower_n_bits(Lowering& l) {
   const int64_t row_bytes = m.scale_row * (block * m.bits / 8), bytes = checked_mul(n, row_bytes);
   m.row_bits = row_bytes * 8;
   bytes_of(l, 1, bytes);
-  // If there are more bytes, the weight is packed with another number of bits or in other blocks, and every number
-  // would be wrong.
+  // Another number of bytes means that the weight is packed with another number of bits or in other blocks. Then every
+  // number would be wrong.
   if (stored(l, 1).numel() != bytes)
     fail(Exit::model, "E_SHAPE",
          cat("MatMulNBits: input 1 has ", stored(l, 1).numel(), " bytes ", to_string(l.dims(1)), ", ", n, " rows of ",
@@ -116,8 +116,8 @@ void lower_n_bits(Lowering& l) {
   l.out(0, y);
 }
 
-// MatMulBnb4. Inputs: A (..., K), B (N K / 2) with the first number of a pair in the high bits, absmax (one per block
-// of the flat weight).
+// Lowers MatMulBnb4. Inputs: A (..., K), B (N K / 2) with the first number of a pair in the high bits, absmax (one per
+// block of the flat weight).
 void lower_bnb4(Lowering& l) {
   const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0), block = l.attrs.i("block_size", 0);
   const bool transposed = l.attrs.i("transB", 1) != 0;
@@ -135,7 +135,8 @@ void lower_bnb4(Lowering& l) {
                   {{"transA", int64_t{0}}, {"transB", int64_t{transposed}}, {"alpha", 1.0}}));
 }
 
-// True for a table of type INT4 or UINT4, which the importer unpacks. A UINT8 table packs elements of `bits` bits.
+// Returns true for a table of type INT4 or UINT4, which the importer has unpacked to bytes. A UINT8 table packs
+// elements of `bits` bits.
 bool unpacked_table(const HostTensor& data, int64_t columns_of_scales, int64_t block) {
   if ((data.dims()[1] + block - 1) / block != columns_of_scales) return false;
   if (data.dtype() == DType::i8) return true;
@@ -143,7 +144,7 @@ bool unpacked_table(const HostTensor& data, int64_t columns_of_scales, int64_t b
   return std::all_of(bytes, bytes + data.bytes(), [](uint8_t b) { return b < 16; });
 }
 
-// Describes an unpacked table (rows, columns), whose zero points are 0 by default and one per scale.
+// Describes an unpacked table (rows, columns). It has one zero point per scale, 0 by default.
 QuantizedMatrix table_of_bytes(const Lowering& l, const HostTensor& data, int64_t block) {
   QuantizedMatrix m;
   m.rows = data.dims()[0], m.columns = data.dims()[1];
@@ -158,8 +159,8 @@ QuantizedMatrix table_of_bytes(const Lowering& l, const HostTensor& data, int64_
   return m;
 }
 
-// Looks up rows of an embedding table. Inputs: data (rows, packed columns), indices, scales (rows, blocks), zero
-// points.
+// Lowers GatherBlockQuantized, which looks up rows of an embedding table. Inputs: data (rows, packed columns), indices,
+// scales (rows, blocks), zero points.
 void lower_gather(Lowering& l) {
   const Dims d = l.dims(0);
   const int64_t rank = l.rank(0);

@@ -1,6 +1,6 @@
-// Operators that move elements in a fixed pattern: DepthToSpace, SpaceToDepth (ONNX 1+), Trilu (14),
-// ReverseSequence (10), EyeLike (9), Compress (9) and NonZero (9) of constants. They are composed of core
-// operators, which provide the gradients.
+// Operators that move elements in a fixed pattern: DepthToSpace, SpaceToDepth (ONNX 1+), Trilu (14), ReverseSequence
+// (10), EyeLike (9); Compress (9) and NonZero (9) only of constants. They are composed of core operators, which provide
+// the gradients.
 #include <algorithm>
 
 #include "base/error.h"
@@ -80,7 +80,7 @@ void lower_eye_like(Lowering& l) {
   l.out(0, l.b.constant(eye.cast(t)));
 }
 
-// Reverses each sequence up to its own length by a gather, whose indices may depend on data.
+// Lowers ReverseSequence: reverses each sequence up to its own length by a gather, whose indices may depend on data.
 void lower_reverse_sequence(Lowering& l) {
   Builder& b = l.b;
   const Dims d = l.dims(0);
@@ -111,7 +111,8 @@ void lower_reverse_sequence(Lowering& l) {
   l.out(0, time == 0 ? b.transpose(x, swap) : x);
 }
 
-// Keeps the rows whose condition is true. The condition must be known, because it determines the number of rows.
+// Lowers Compress: keeps the rows whose condition is true. The condition must be a constant, because it determines the
+// number of rows.
 void lower_compress(Lowering& l) {
   Builder& b = l.b;
   ValueId x = l.in(0);

@@ -1,5 +1,5 @@
 // Unrolls LSTM, GRU and RNN (ops/composed/recurrent_decomposition.h) by the formulas of ONNX, for second derivatives.
-// Each step adds its operators to the graph; lengths are handled by Where.
+// Each time step adds operators to the graph; where a sequence has ended, a Where keeps its state.
 
 #include "ops/composed/recurrent_decomposition.h"
 
@@ -49,19 +49,19 @@ class Unrolled {
 
   bool has(size_t i) const { return i < in_.size() && in_[i]; }
   Term in(size_t i) const { return {b_, in_.at(i)}; }
-  // Returns the gates [first, first + n) of x, which is (B, G H) or a vector of all gates.
+  // Returns the gates [first, first + n) of x. x is (B, G H), or a vector with the values of all gates.
   Term gates(Term x, int64_t first, int64_t n = 1) const {
     return {b_, slice(b_, x, static_cast<int64_t>(x.dims().size()) - 1, first * hidden_, n * hidden_)};
   }
-  // Returns h times the transpose of R's rows for the gates [first, first + n).
+  // Returns the product of h and the transpose of R's rows for the gates [first, first + n).
   Term recurrence(Term h, int64_t first, int64_t n) const {
     const ValueId rows = slice(b_, in_[1], 0, first * hidden_, n * hidden_);
     return {b_, b_.op("MatMul", {h, rows}, {{"transA", int64_t{0}}, {"transB", int64_t{1}}, {"alpha", 1.0}})};
   }
   Term activated(size_t i, Term x) const { return activate(a_, i, x); }
 
-  // Runs all time steps. Returns y and the last states. step computes the next states from x (B, G H) and the
-  // previous states; the first state is h.
+  // Runs all time steps. Returns y and the last states. states: the initial states. step: computes the next states from
+  // x (B, G H) and the previous states; the first state is h.
   std::vector<ValueId> run(std::vector<Term> states,
                            const std::function<std::vector<Term>(Term, const std::vector<Term>&)>& step) const {
     std::vector<ValueId> y(static_cast<size_t>(time_));
@@ -70,7 +70,7 @@ class Unrolled {
       const Term x(b_, entry(b_, in_[0], t));
       std::vector<Term> next = step(x, states);
       Term out = next[0];
-      if (lens_) {  // a finished sequence keeps its state, and its output is 0
+      if (lens_) {  // an ended sequence keeps its state, and its output is 0
         const Term active = Term(b_, lens_) > static_cast<double>(t);
         out = where(active, out, 0);
         for (size_t i = 0; i < next.size(); ++i) next[i] = where(active, next[i], states[i]);
@@ -106,7 +106,7 @@ std::vector<ValueId> decompose_lstm(Builder& b, const std::vector<ValueId>& in, 
     const Term o = u.activated(0, peep(u.gates(g, 1), 1, cell));
     return std::vector<Term>{o * u.activated(2, cell), cell};
   });
-  out.resize(5);  // the outputs for gates and cells are omitted, because only the fused gradient reads them
+  out.resize(5);  // gates and cells are omitted: only the fused gradient reads them
   return out;
 }
 
@@ -120,7 +120,7 @@ std::vector<ValueId> decompose_gru(Builder& b, const std::vector<ValueId>& in, c
         u.activated(1, reset_after ? own + r * (u.in(4) + u.recurrence(h, 2, 1)) : own + u.recurrence(r * h, 2, 1));
     return std::vector<Term>{(1 - z) * n + z * h};
   });
-  out.resize(4);  // the outputs for gates and the reset product are omitted, because only the fused gradient reads them
+  out.resize(4);  // gates and the reset product are omitted: only the fused gradient reads them
   return out;
 }
 

@@ -1,5 +1,5 @@
-// Decompositions of recurrent layers (backend/cpu/recurrent/recurrent.h), unrolled in time, from operators that can
-// be differentiated twice. Outputs that only the layers' own gradients read are omitted.
+// Decompositions of recurrent layers (backend/cpu/recurrent/recurrent.h): the layers unrolled in time, as operators
+// that can be differentiated twice. Outputs that only the layers' own gradients read are omitted.
 #pragma once
 
 #include <vector>

@@ -1,12 +1,12 @@
-// Resize (ONNX 10, 11, 13, 18, 19) and Upsample (7, 9): nearest, linear and cubic, each
-// coordinate_transformation_mode and nearest_mode, scales or sizes, roi, antialias. Interpolation is separable: one
-// linear map per resized axis (ops/axis_map.h), which provides the gradient.
+// Resize (ONNX 10, 11, 13, 18, 19) and Upsample (7, 9): nearest, linear and cubic, each coordinate_transformation_mode
+// and nearest_mode, scales or sizes, roi, antialias. Interpolation is separable: one linear map per resized axis
+// (ops/axis_map.h), which provides the gradient.
 //
 // Coordinates follow onnxruntime's reading of the ONNX specification, which differs from onnx.reference. Lengths are
 // the integral extents of tensors, also for fractional scales (as PyTorch's align_corners). In pytorch_half_pixel, an
-// output of one element is at 0. An axis with scale 1 is copied, as is a tensor whose size does not change.
-// Comparisons (lengths, the nearest pixel, inside or outside) are computed in fp32. Mode nearest of opset 10 rounds
-// up when an axis shrinks.
+// output of one element reads position 0. An axis with scale 1 is copied, as is a tensor whose size does not change.
+// Comparisons (lengths, the nearest pixel, inside or outside) are computed in fp32. Mode nearest of opset 10 rounds up
+// when an axis shrinks.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@
 namespace amp {
 namespace {
 
-// Settings that all axes share. `nearest` is a nearest_mode, or "outwards" in opset 10.
+// Settings that all axes share. `nearest` is ONNX's nearest_mode; in opset 10 it may be "outwards".
 struct Rule {
   std::string mode = "nearest", coordinates = "half_pixel", nearest = "round_prefer_floor";
   double cubic_a = -0.75, extrapolation = 0;
@@ -31,7 +31,7 @@ struct Axis {
   double scale = 1, roi_start = 0, roi_end = 1;
 };
 
-// Returns the position in the input of output position x.
+// Returns the position in the input that output position x corresponds to.
 template <class T>
 T original(const Rule& r, const Axis& a, T x) {
   const T in = static_cast<T>(a.in), out = static_cast<T>(a.out), scale = static_cast<T>(a.scale), half = T(0.5);
@@ -54,11 +54,11 @@ double cubic(double a, double x) {
 }
 
 struct Taps {
-  int64_t first = 0;  // offset of the first weighted input position from the integer position below
+  int64_t first = 0;  // offset of the first weighted position from the integer position below
   std::vector<double> weight;
 };
-// Returns the weights of the input positions around a position. ratio in (0, 1] is the distance from the integer
-// position below; it is 1 at an integer position.
+// Returns the weights of the input positions near a position. ratio: the distance from the integer position below, in
+// (0, 1]; it is 1 at an integer position.
 Taps taps(const Rule& r, const Axis& a, double ratio) {
   if (r.mode == "nearest") {
     const bool up = ratio == 1 || r.nearest == "ceil" || (r.nearest == "outwards" && a.scale < 1) ||
@@ -80,8 +80,8 @@ Taps taps(const Rule& r, const Axis& a, double ratio) {
   return t;
 }
 
-// Returns the AxisMap of one axis, from input to output positions. Appends to `inside`, for each output, true if its
-// position is inside of the input.
+// Returns the AxisMap of one axis, from input to output positions. For each output position, appends to `inside`
+// whether its position in the input is inside of the input.
 AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
   require_constant(cat("a resize of ", a.in, " to ", a.out), 16.0 * static_cast<double>(a.out));
   AxisMap m;
@@ -116,7 +116,8 @@ AxisMap axis_map(const Rule& r, const Axis& a, std::vector<bool>& inside) {
   return m;
 }
 
-// Applies the AxisMap of each axis in turn, then fills outputs outside of the input with the extrapolation value.
+// Applies the AxisMap of each axis in turn. Then sets outputs whose position is outside of the input to the
+// extrapolation value.
 ValueId resize(Lowering& l, const Rule& r, const std::vector<Axis>& axes) {
   Builder& b = l.b;
   ValueId x = l.in(0);
@@ -189,7 +190,7 @@ std::vector<int64_t> all_axes(const Lowering& l) {
   return axes;
 }
 
-Rule simple_rule(const Lowering& l) {  // Upsample and Resize 10
+Rule simple_rule(const Lowering& l) {  // for Upsample and Resize 10
   Rule r;
   r.mode = l.attrs.s("mode", "nearest");
   r.coordinates = "asymmetric";

@@ -1,5 +1,7 @@
-// RotaryEmbedding (ONNX 23, com.microsoft): rotates pairs (x1, x2) of each head by the angle of their position:
-//   real = cos x1 - sin x2,  imag = sin x1 + cos x2.  Pairs are the halves of the head, or neighbors if interleaved.
+// RotaryEmbedding (ONNX 23, com.microsoft): rotates pairs (x1, x2) of each head by an angle that depends on the
+// position:
+//   real = cos x1 - sin x2,  imag = sin x1 + cos x2.
+// A pair consists of corresponding elements of the head's two halves or, if interleaved, of two neighbors.
 #include "ops/composed/rotary.h"
 
 #include "base/error.h"
@@ -28,7 +30,7 @@ ValueId rotate(Builder& b, ValueId x, ValueId cos, ValueId sin, bool interleaved
 
 namespace {
 
-// cos and sin are (max_position, R/2) with position ids (B, S), or (B, S, R/2) without ids.
+// Lowers a rotation. cos and sin are (max_position, R/2) with position ids (B, S), or (B, S, R/2) without ids.
 void lower(Lowering& l, ValueId cos, ValueId sin, ValueId ids) {
   Builder& b = l.b;
   const Dims d = l.dims(0);
@@ -55,7 +57,7 @@ void lower(Lowering& l, ValueId cos, ValueId sin, ValueId ids) {
 }
 void lower_rotary(Lowering& l) { lower(l, l.in(1), l.in(2), l.has(3) ? l.in(3) : ValueId{}); }
 
-// Inputs: input, position_ids (B, S) or one offset, cos, sin.
+// Lowers com.microsoft RotaryEmbedding. Inputs: input, position_ids (B, S) or one offset, cos, sin.
 void lower_contrib_rotary(Lowering& l) {
   Builder& b = l.b;
   if (l.attrs.f("scale", 1) != 1 || l.attrs.i("is_packed_batching", 0) != 0) l.unsupported("scale and packed batching");

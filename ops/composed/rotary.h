@@ -1,12 +1,12 @@
-// Rotary position embedding, also for operators that contain it (ops/composed/rotary.cc).
+// Rotary position embedding, for RotaryEmbedding (ops/composed/rotary.cc) and operators that contain it.
 #pragma once
 
 #include "graph/builder.h"
 
 namespace amp {
 
-// x: (B, S, H, D) with cos and sin (B, S, 1, R/2), or (B, H, S, D) with (B, 1, S, R/2). Rotates the first R
-// elements of D.
+// Rotates the first R of D elements. x is (B, S, H, D) with cos and sin (B, S, 1, R/2), or (B, H, S, D)
+// with (B, 1, S, R/2).
 ValueId rotate(Builder& b, ValueId x, ValueId cos, ValueId sin, bool interleaved);
 
 }  // namespace amp

@@ -1,7 +1,7 @@
 // Sequences (ONNX 11: SequenceConstruct, SequenceEmpty, SequenceInsert, SequenceErase, SequenceAt, SequenceLength,
 // SplitToSequence, ConcatFromSequence) and optionals (15: Optional, OptionalGetElement, OptionalHasElement). They are
 // evaluated when the graph is bound to input shapes (graph/bind.h), as lists of values (graph/lists.h). Positions and
-// lengths must follow from shapes.
+// lengths must be known then.
 #include "base/error.h"
 #include "graph/lists.h"
 #include "graph/lower.h"
@@ -18,8 +18,8 @@ const std::vector<ValueId>& items(const Lowering& l, size_t i) {
   return *list;
 }
 
-// Returns the position that input i gives, among n elements. Negative positions count from the end. last: whether n is
-// a valid position, too.
+// Returns the position that input i gives, among n elements. Negative positions count from the end. last: whether n
+// itself is a valid position.
 size_t position(const Lowering& l, size_t i, size_t n, bool last = false) {
   const int64_t size = static_cast<int64_t>(n), p = l.ints(i).at(0), from_start = p < 0 ? p + size : p;
   if (from_start < 0 || from_start > size || (from_start == size && !last))
@@ -59,7 +59,7 @@ void lower_split(Lowering& l) {
   std::vector<int64_t> parts(static_cast<size_t>(l.has(1) ? 0 : n), 1);
   if (l.has(1)) {
     parts = l.ints(1);
-    if (l.rank(1) == 0) {  // all parts have one size, except that the last may be smaller
+    if (l.rank(1) == 0) {  // all parts have one size; the last may be smaller
       const int64_t size = parts.at(0);
       if (size < 1) fail(Exit::model, "E_ATTR", cat("SplitToSequence into parts of ", size));
       parts.clear();

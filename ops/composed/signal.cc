@@ -1,6 +1,6 @@
-// DFT (ONNX 17: axis is an attribute, 20: an input), STFT (17), MelWeightMatrix (17). The transform is a product
-// with constant cosines and sines, which provides the gradients. Lengths for which these tables are too large are
-// rejected.
+// DFT (ONNX 17: axis is an attribute, 20: an input), STFT (17), MelWeightMatrix (17). The transform is a product with
+// constant tables of cosines and sines; the product provides the gradients. Lengths for which these tables are too
+// large are rejected.
 #include <algorithm>
 #include <cmath>
 
@@ -54,8 +54,8 @@ ValueId transform(const Lowering& l, ValueId x, bool inverse, bool onesided) {
   return concat(b, {b.reshape(real, out), b.reshape(imaginary, out)}, rank - 1);
 }
 
-// Returns n real numbers (..., n, 1) from half of their spectrum (..., n / 2 + 1, 2). Each bin counts twice, except
-// the first bin and, for an even n, the last bin.
+// Returns n real numbers (..., n, 1) from half of their spectrum (..., n / 2 + 1, 2). Each bin counts twice, because
+// the other half is its conjugate; the first bin and, for even n, the last bin count once.
 ValueId inverse_of_half(const Lowering& l, ValueId x, int64_t n) {
   Builder& b = l.b;
   const Dims d = b.dims(x);
@@ -113,7 +113,7 @@ void lower_dft(Lowering& l) {
   l.out(0, b.transpose(half ? inverse_of_half(l, x, n) : transform(l, x, inverse, onesided), swap));
 }
 
-// Multiplies frames of the signal by the window and transforms them.
+// Lowers STFT: multiplies frames of the signal by the window and transforms them.
 void lower_stft(Lowering& l) {
   Builder& b = l.b;
   Dims d = l.dims(0);
@@ -136,7 +136,7 @@ void lower_stft(Lowering& l) {
   l.out(0, transform(l, framed, false, l.attrs.i("onesided", 1) != 0));
 }
 
-// Builds triangular filters over frequency, whose corners are equally spaced on the mel scale.
+// Lowers MelWeightMatrix: triangular filters over frequency, whose corners are equally spaced on the mel scale.
 void lower_mel(Lowering& l) {
   const int64_t n = l.ints(0).at(0), length = l.ints(1).at(0), rate = l.ints(2).at(0);
   const double low = l.constant(3).to_doubles().at(0), high = l.constant(4).to_doubles().at(0);

@@ -13,7 +13,7 @@ namespace {
 
 ValueId floating(const Lowering& l, size_t i) { return l.b.cast(l.in(i), l.float_type()); }
 
-// Returns v as a constant: one number for all columns, or a number per column.
+// Returns v as a constant that has one number for all columns or one number per column.
 ValueId columns(const Lowering& l, const std::string& name, const std::vector<double>& v) {
   const int64_t n = static_cast<int64_t>(v.size()), have = l.rank(0) ? l.dims(0).back() : 1;
   if (n != 1 && n != have)
@@ -28,7 +28,7 @@ void lower_scaler(Lowering& l) {
   l.out(0, x);
 }
 
-// Divides rows by their norm; rows with norm 0 are unchanged.
+// Lowers Normalizer: divides rows by their norm; rows with norm 0 are unchanged.
 void lower_normalizer(Lowering& l) {
   Builder& b = l.b;
   const std::string norm = l.attrs.s("norm", "MAX");
@@ -37,7 +37,7 @@ void lower_normalizer(Lowering& l) {
   const Attrs rows{{"axes", std::vector<int64_t>{last}}, {"keepdims", int64_t{1}}};
   ValueId n;
   if (norm == "MAX")
-    n = b.op("ReduceMax", {x}, rows);  // onnxruntime uses the maximum of the numbers, not of their magnitudes
+    n = b.op("ReduceMax", {x}, rows);  // onnxruntime takes the maximum of the signed numbers
   else if (norm == "L1")
     n = b.op("ReduceSum", {b.op("Abs", {x})}, rows);
   else if (norm == "L2")
@@ -48,7 +48,7 @@ void lower_normalizer(Lowering& l) {
   l.out(0, div(b, x, b.op("Where", {b.op("Equal", {n, b.scalar(0, f)}), b.scalar(1, f), n})));
 }
 
-// Replaces missing values, which are marked by a number that may be NaN.
+// Lowers Imputer: replaces missing values, which are marked by a given number or by NaN.
 void lower_imputer(Lowering& l) {
   Builder& b = l.b;
   const bool real = is_float(b.dtype(l.in(0)));

@@ -17,7 +17,7 @@ struct Forward {
   Branch a;
   Sum x;
   Ref scale, bias, b;
-  const float *x_mean, *x_rstd;  // null: x is added. Otherwise the norm of x is added, computed with these.
+  const float *x_mean, *x_rstd;  // null: x is added; else x's norm, computed from these
   Ref x_scale, x_bias;
   Sum y, s;
   Branch copy;
@@ -28,8 +28,8 @@ struct Forward {
   Drop drop;
   Rounding round_sum, round_dropped;
 
-  // Computes W elements of s = x + dropout(a + b) and stores them. p: a on entry, s on return. residual: x or its norm.
-  // i: the first element's index in the row. at: its index in s.
+  // Computes W elements of s = x + dropout(a + b) and stores them. p: a on entry, s on return. residual: x, or the norm
+  // of x. i: the first element's index in the row. at: its index in s.
   DEV void sum(const Drop::Row& dropped, int64_t at, int64_t i, float (&p)[W], const float (&residual)[W]) const {
     if (b) {
       float q[W];
@@ -47,15 +47,15 @@ struct Forward {
     store_some(to, at, p);
   }
   DEV void operator()(int64_t row, const RowTeam& team) const {
-    // All operands are fetched before the first store, because the compiler must assume that a store may alias a later
-    // read.
+    // All operands are loaded before the first store: after a store, the compiler would assume that operands have
+    // changed.
     const RowPart<V, Branch> branch(a, row * n, n, team);
     const RowPart<V, Sum> residual(x, row * n, n, team);
     Drop::Row dropped;
     if constexpr (kDrops) dropped = drop.begin(row);
     const float xm = x_mean ? x_mean[row] : 0, xk = x_mean ? x_rstd[row] : 0;
     float held[G][W];
-    // Returns elements of s. If V is 0 they are not in registers and are read again; the same thread wrote them.
+    // Loads elements of s from registers or, if V is 0, from memory, to which the same thread wrote them.
     const auto get = [&](auto g, int64_t i, float(&p)[W]) {
       if constexpr (V > 0) {
         for (int w = 0; w < W; ++w) p[w] = held[g][w];
@@ -108,7 +108,7 @@ struct Forward {
   }
 };
 
-// The output of AddNormGradSums whose sum over the rows is the gradient of the branch's bias.
+// Which output of AddNormGradSums is summed over the rows, which gives the gradient of the branch's bias.
 enum class Branch : uint8_t { none, ds, da, copy };
 
 template <int V, class T, bool kDrops>
@@ -128,7 +128,7 @@ struct Backward {
   Rounding round_norm;
   ChunkSums sums;
   Branch summed;
-  // mine: this warp's partial sums; null if nothing is summed.
+  // mine: this warp's partial sums, to which the row is added; null if nothing is summed.
   DEV void operator()(int64_t row, const RowTeam& team, float* mine) const {
     const RowPart<V, Sum> part(s, row * n, n, team), grad(dy, row * n, n, team), rest(dy_more, row * n, n, team),
         added(more, row * n, n, team);
@@ -177,8 +177,8 @@ struct Backward {
   }
 
  private:
-  // Stores p as ds, p after dropout as da, and the 16-bit copy of the last of them. Adds the output that `summed` names
-  // to the sums in `mine`.
+  // Stores p as ds, p after dropout as da, and a 16-bit copy of da or, without da, of ds. Adds the output that `summed`
+  // names to the sums in `mine`.
   DEV void store_gradients(const Drop::Row& dropped, int64_t at, int64_t i, float (&p)[W], float* mine) const {
     const Ref to = ds;
     Rounding{to.type}(p);
@@ -199,8 +199,8 @@ struct Backward {
   }
 };
 
-// Calls the body for every row. A block processes one chunk of rows at a time. Its teams (its warps, or the whole
-// block) take the rows of a chunk in turn.
+// Calls the body for every row. A block processes one chunk of rows at a time. The block's teams (its warps, or the
+// whole block) take the rows of a chunk in turn.
 template <class Body>
 struct ChunkKernel {
   static constexpr bool cooperative = true;
@@ -239,10 +239,10 @@ Kernel rows_kernel(const KernelArgs& a, const Body& body, int64_t rows) {
   return [&d = device_of(a), body, rows] { for_each_row(d, rows, body.n, body); };
 }
 
-// Returns make(V, types, drops), a Kernel, with compile-time constants. V: the number of groups of four elements that a
-// thread holds; 0: rows are not held. types: the storage types. drops: whether there is dropout. branch, sum: the
-// tensors of the size of s, by role. With AnyTypes, which uncommon combinations of types use, every load branches on
-// the type.
+// Returns the Kernel that make(V, types, drops) returns, where the arguments are compile-time constants. V: the number
+// of groups of four elements that a thread holds; 0: rows are not held. types: the storage types. drops: whether there
+// is dropout. branch, sum: the tensors that have the size of s, by role. Uncommon combinations of types use AnyTypes,
+// with which every load branches on the type.
 template <class Make>
 Kernel by_kind(const Drop& drop, std::initializer_list<Tensor> branch, std::initializer_list<Tensor> sum,
                const Make& make) {

@@ -1,5 +1,5 @@
-// Elementwise parts of AddNorm and its gradient (ops/add_norm.h): the rounding between formerly separate nodes,
-// dropout, and the operands' types.
+// Elementwise parts of AddNorm and its gradient (ops/add_norm.h): dropout, the operands' types, and rounding of
+// intermediate results, as separate nodes would store them.
 #pragma once
 
 #include "backend/cuda/launch.cuh"
@@ -9,7 +9,7 @@
 
 namespace amp::cuda {
 
-// Rounds to the storage type that an intermediate result has if it is passed between separate nodes.
+// Rounds an intermediate result to the type in which a separate node would store it.
 struct Rounding {
   DType type = DType::f32;
   HD explicit Rounding(DType t) : type(t) {}
@@ -24,8 +24,8 @@ struct Rounding {
   }
 };
 
-// The types of the large operands. branch: a product's result or its gradient. sum: the residual stream, its norm and
-// their gradients. If the types are known at compile time, the kernel is a tenth as long.
+// The types of the large operands. branch: type of a product's result or its gradient. sum: type of the residual
+// stream, its norm and their gradients. If the types are known at compile time, the kernel has a tenth of the code.
 template <class BranchRef, class SumRef>
 struct Types {
   using Branch = BranchRef;
@@ -41,7 +41,7 @@ struct Drop {
   uint32_t threshold = 0, site = 0;
   float scale = 1;
   int64_t per_sample = 1, n = 1;
-  const int64_t* tokens = nullptr;  // each row's token; null: row i is token i
+  const int64_t* tokens = nullptr;  // token index of each row; null: row i is token i
   Drop(const KernelArgs& a, int64_t elements, size_t tokens_in)
       : state(a.state),
         per_sample(elements_per_sample(a.attrs(), elements)),
@@ -54,7 +54,7 @@ struct Drop {
     scale = static_cast<float>(bits.scale);
   }
   explicit operator bool() const { return drops; }
-  // Returns whether no sample ends within a row and groups of four coincide with Philox blocks. True without dropout.
+  // Returns whether each row belongs to one sample and each group of four to one Philox block. True without dropout.
   bool whole_rows() const { return !drops || (per_sample % n == 0 && n % 4 == 0); }
 
   struct Row {

@@ -19,7 +19,8 @@ struct Arg {
   }
 };
 
-// Processes a line with one thread, for many lines or short ones. Neighboring threads have neighboring lines.
+// Processes a line with one thread. Used if there are many lines or they are short. Neighboring threads process
+// neighboring lines, so that memory accesses coalesce.
 template <bool Max, class T>
 struct Alone : Arg<Max, T> {
   DEV void operator()(int64_t i) const {

@@ -21,7 +21,7 @@ struct AttentionProblem {
   Ref mask;
   int64_t mask_stride[4] = {};
 
-  // Kernels do nothing if `gate` is not null and points to 0.
+  // Kernels do nothing if `gate` is not null and the integer at `gate` is 0.
   const int32_t* gate = nullptr;
 
   const int64_t* offsets = nullptr;  // first token of each sequence, then the end of the last sequence
@@ -29,16 +29,16 @@ struct AttentionProblem {
 
   const RunState* state = nullptr;
   uint32_t threshold = 0, site = 0;
-  float keep = 1;          // factor of the elements that are kept
+  float keep = 1;          // factor by which dropout multiplies kept elements
   int64_t per_sample = 0;  // elements of p per sample; 0: each batch entry or sequence is a sample
-  bool in_fours = false;   // each Philox block decides four keys, from a multiple of four on
+  bool in_fours = false;   // each Philox block decides four keys, beginning at a multiple of four
 
   HD bool hides() const { return mask && mask.type == DType::boolean; }
   HD bool per_key() const { return mask && mask_stride[2] == 0; }  // the mask is the same for all queries
 };
 
-// Compile-time options of a kernel: whether it supports masks and dropout. Without an option, the kernel has neither
-// the option's branches nor its registers.
+// Compile-time options of a kernel: whether it supports masks and dropout. A kernel without an option has neither
+// its branches nor its registers.
 template <bool kMasks, bool kDrops>
 struct AttentionKind {
   static constexpr bool masks = kMasks, drops = kDrops;
@@ -60,7 +60,7 @@ struct AttentionUnit {
       keys = static_cast<int>(p.keys);
       return;
     }
-    // Clamps the offsets, so that invalid offsets do not cause accesses outside of the tensors.
+    // Clamps the offsets, so that invalid offsets cause no accesses outside of the tensors.
     first = p.offsets[outer];
     int64_t n = p.offsets[outer + 1] - first;
     n = n < p.longest ? n : p.longest;
@@ -68,11 +68,11 @@ struct AttentionUnit {
     if (n > p.queries - first) n = p.queries > first ? p.queries - first : 0;
     queries = keys = static_cast<int>(n);
   }
-  // Returns the offset of the first element of a token of this head.
+  // Returns the offset in memory of this head's elements of a token.
   DEV int64_t at(const AttentionForm::Strides& s, int64_t token) const {
     return s.offset + batch * s.batch + head * s.head + (first + token) * s.token;
   }
-  // Returns the index of a query in lse and other tensors of (batch, heads, queries).
+  // Returns the index of a query in lse and other tensors of dims (batch, heads, queries).
   DEV int64_t row(const AttentionProblem& p, int64_t query) const {
     return (batch * p.heads + head) * p.queries + first + query;
   }
@@ -104,8 +104,8 @@ DEV float mask_value(const AttentionProblem& p, int64_t at) {
   return p.mask.type == DType::f16 ? half_to_float(h) : bf16_to_float(h);
 }
 
-// The final numbers of a query's softmax: lse and rest, which are outputs 1 and 2 of FusedAttention, and the factor of
-// the query's row of y.
+// The final values of a query's softmax: lse and rest (outputs 1 and 2 of FusedAttention), and the factor for the
+// query's row of y.
 struct AttentionRowEnd {
   float lse, rest, scale;
 
@@ -126,8 +126,8 @@ struct AttentionRowEnd {
   }
 };
 
-// Returns whether a row contributes no gradient because all its keys are masked: its lse is NaN, and d, the dot product
-// of dy and y, is 0.
+// Returns whether a row contributes no gradient: all its keys are masked, so lse is NaN, and d, the dot product of dy
+// and y, is 0.
 DEV bool all_keys_masked(float lse, float d) { return lse != lse && d == 0; }
 
 // Approximates e^x with an error of a few units in the last place, for results stored in 16 bits.
@@ -139,7 +139,7 @@ DEV float exp_near(float x) {
 #endif
 }
 
-// The random numbers of Dropout on the weights p.
+// The random numbers by which dropout decides about the weights p.
 class AttentionDropout {
  public:
   DEV AttentionDropout(const AttentionProblem& p, const AttentionUnit& u) : p_(p), u_(u) {
@@ -156,7 +156,7 @@ class AttentionDropout {
     const auto lane = static_cast<int>(c.k & 3);
     return keeps(lane == 0 ? b.v[0] : lane == 1 ? b.v[1] : lane == 2 ? b.v[2] : b.v[3]);
   }
-  // Returns the random words of the four keys from index 4 * four on. Requires AttentionProblem::in_fours.
+  // Returns the random words of four keys, beginning at key 4 * four. Requires AttentionProblem::in_fours.
   DEV PhiloxBlock words(int64_t query, int64_t four) const { return block(cell(row(query) + 4 * four)); }
   DEV bool keeps(uint32_t word) const { return word >= p_.threshold; }
 
@@ -167,7 +167,7 @@ class AttentionDropout {
     return p_.per_sample > 0 ? u_.outer * p_.heads * p_.queries * p_.keys + in_batch : in_batch;
   }
   struct Cell {
-    int64_t sample, k;  // a sample of the micro-batch; the element's index in the sample
+    int64_t sample, k;  // sample of the micro-batch; index of the element in the sample
   };
   DEV Cell cell(int64_t at) const {
     if (p_.per_sample == 0) return {u_.outer, at};
@@ -187,7 +187,7 @@ class AttentionDropout {
   uint32_t step_ = 0;
 };
 
-// Returns p after dropout. A dropped NaN becomes 0.
+// Returns p after dropout. A dropped weight becomes 0 even if it is NaN.
 DEV float dropped(float p, bool kept, float keep) { return kept ? p * keep : 0.0f; }
 
 }  // namespace amp::cuda

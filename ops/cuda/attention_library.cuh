@@ -2,8 +2,8 @@
 // operands that the library needs in addition to the node's. Masks that are causal, or that mask the keys after each
 // sample's length, are not passed as tensors. The shape of a mask suggests its form: (B, 1, 1, Sk) lengths, (1, 1, S,
 // S) causal, (B, 1, S, S) causal with lengths. FindForm compares every mask with this form on the device. If the first
-// mask differs, all masks are passed as the library's bias from then on. If a later mask differs, the project's kernels
-// compute that run.
+// mask does not have the form, all masks are passed as the library's bias from then on. If a later mask does not have
+// it, the project's kernels compute that run.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace amp::cuda {
 
-// Converts a mask to the library's bias. Finite numbers stay finite.
+// Converts a mask to the library's bias. Finite numbers remain finite when they are rounded.
 struct ToBias {
   Ref mask, bias;
   float fill, lowest;
@@ -27,8 +27,8 @@ struct ToBias {
 
 // Sets `unfit` if a library would compute a row of the mask wrongly. A library keeps only the logarithm of a row's sum
 // of exponentials, which is rounded by more than 2^-14 if the row's largest bias is beyond 1024. It also adds the fill
-// of a boolean mask to masked scores instead of replacing them, which differs if all keys of a row are masked. Each row
-// has one warp.
+// value of a boolean mask to masked scores instead of replacing them, which differs if all keys of a row are masked.
+// One warp processes each row.
 struct FindRounding {
   static constexpr bool cooperative = true;
   static constexpr int max_threads = 256;
@@ -46,20 +46,20 @@ struct FindRounding {
   }
 };
 
-// Writes the number of keys of each sample (its length) that a mask (batch, 1, rows, keys) describes, and sets `unfit`
-// if the mask does not have the expected form. In this form, the last row of a sample leaves keys 0 to length - 1
+// Checks the form of a mask (batch, 1, rows, keys). Writes the number of keys of each sample (its length), and sets
+// `unfit` if the mask does not have the form. In this form, the last row of a sample leaves keys 0 to length - 1
 // unmasked, at least one. Row i leaves the same keys unmasked or, if the form is causal, those of them up to key i.
-// Without lengths, the last row leaves all keys unmasked. Each row has one warp.
+// Without lengths, the last row leaves all keys unmasked. One warp processes each row.
 struct FindForm {
   static constexpr bool cooperative = true;
   static constexpr int max_threads = 256;
-  // A bias up to this value masks a key. The weight of the key relative to an unmasked key is exp(-1000) = 0.
+  // A bias of at most this value masks a key: exp(-1000), its weight relative to an unmasked key, is 0.
   static constexpr float kHidden = -1000;
   Ref mask;
   int64_t batch, rows, keys;
   bool causal;
   int32_t queries;
-  int32_t *query_lengths, *key_lengths;  // (batch), or null
+  int32_t *query_lengths, *key_lengths;  // (batch) lengths, or null
   int32_t* unfit;
 
   // Returns 1 for an unmasked key, 0 for a masked key, -1 for any other bias.
@@ -91,7 +91,7 @@ struct FindForm {
 };
 
 // Writes the dropout mask by which a library multiplies the weights: 1 for a kept weight, otherwise 0. Index i stands
-// for the four keys that a Philox block decides, or for one key.
+// for the four keys that one Philox block decides, or for one key.
 struct WriteKept {
   AttentionProblem p;
   uint16_t* kept;
@@ -111,7 +111,7 @@ struct WriteKept {
 };
 
 // Runs the attention of one node by a library. The first Way describes the mask by its form (causal, lengths). It is
-// used while the masks have this form. The next Way passes the mask as a bias.
+// used while the masks have this form. The next Way passes the mask as a bias (see the top of this file).
 class AttentionRunner {
  public:
   struct Way {
@@ -121,7 +121,7 @@ class AttentionRunner {
     bool form = false;
   };
 
-  // ways: in order of preference. own: the project's kernels. finish: runs after the library has run.
+  // ways: in order of preference. own: the project's kernels. finish: called after the library has run.
   AttentionRunner(CudaDevice& d, std::vector<Way> ways, Kernel own, Kernel finish)
       : device_(d), ways_(std::move(ways)), own_(std::move(own)), finish_(std::move(finish)) {
     plan();
@@ -149,7 +149,7 @@ class AttentionRunner {
   }
 
  private:
-  // Makes a plan of the first way that the library supports. Removes the ways before it.
+  // Makes a plan of the first way that the library supports, and removes the ways before it.
   void plan() {
     library_.reset();
     while (!ways_.empty() && !(library_ = device_.attention(ways_[0].what))) ways_.erase(ways_.begin());
@@ -161,10 +161,10 @@ class AttentionRunner {
   Kernel own_, finish_;
   std::shared_ptr<LibraryAttention> library_;  // null: the library supports none of the ways
   std::optional<GuardedAttention> guarded_;
-  bool has_form_ = false;  // true after the first mask has been found to have the form
+  bool has_form_ = false;  // set when the first mask was found to have the form
 };
 
-// The descriptions of a node for the library, in order of preference, and the memory that they need.
+// The forms in which a node can be described to the library, in order of preference, and the memory that they need.
 class AttentionByLibrary {
  public:
   AttentionByLibrary(const KernelArgs& a, Carver& carve, const AttentionTask& t, bool backward) {
@@ -185,9 +185,9 @@ class AttentionByLibrary {
     take_mask(a, carve, t, what);
   }
 
-  // Returns a kernel that runs make(t), the project's kernels, until the library has been validated, and then the
-  // library. o: the node's operands. rest: output 2 of the forward pass, which is 0 if the library computes lse; null
-  // for the gradient.
+  // Returns a kernel that runs the project's kernels, which make(t) returns, until the library has been validated,
+  // and then the library. o: the node's operands. rest: output 2 of the forward pass, which is set to 0 if the
+  // library computes lse; null for the gradient.
   template <class Make>
   Kernel guard(const KernelArgs& a, const AttentionTask& t, const AttentionOperands& o, float* rest,
                const Make& make) const {
@@ -209,7 +209,7 @@ class AttentionByLibrary {
   }
 
  private:
-  // Returns whether a score that a boolean mask replaces by `fill` has a weight of 0 relative to an unmasked key.
+  // Returns whether scores that a boolean mask replaces by `fill` get the weight 0 relative to an unmasked key.
   static bool fill_hides(double fill) { return fill <= -100; }
 
   void take_mask(const KernelArgs& a, Carver& carve, const AttentionTask& t, const Attention& what) {
@@ -220,8 +220,8 @@ class AttentionByLibrary {
     form.lengths = d[0] > 1;
     form.causal = square && d[2] == t.f.queries;
     const bool has_form = hides && d[1] == 1 && d[3] == t.f.keys && (form.causal || (form.lengths && d[2] == 1));
-    // Libraries do not define the result of a row whose keys are all masked by -inf. They also cannot give 0 for a row
-    // without keys.
+    // Libraries do not define the result of a row whose keys are all masked by -inf, and they cannot return 0 for a
+    // row without keys.
     const bool has_bias = hides && d[3] == t.f.keys && !t.f.empty_rows_zero && !(t.p.hides() && std::isinf(t.f.fill));
     if (has_form) whats_.push_back(form);
     if (has_form && form.lengths) lengths_ = carve.take<int32_t>(2 * t.f.batch);

@@ -8,7 +8,7 @@
 
 namespace amp::cuda {
 
-// Returns element i, stored in fp32, fp16 or bf16. Attention has no other types.
+// Returns element i, which is stored in fp32, fp16 or bf16. (Attention accepts no other types.)
 DEV float load_one(const Ref& r, int64_t i) {
   float v[1];
   load_some(r, i, v);
@@ -25,7 +25,7 @@ struct PlainTiles {
   static constexpr int kSize = 64, kThreads = 256, kPart = 32, kLd = kSize + 1, kPartLd = kPart + 1;
   static constexpr int64_t kShared = (2 * kSize * kPartLd + kSize * kLd) * 4;
 
-  struct Rows {  // the tokens of a head from the first token of a tile on
+  struct Rows {  // the tokens of a head, beginning with the first token of a tile
     const Ref& data;
     int64_t at, stride;
     int valid, width;
@@ -61,8 +61,8 @@ struct PlainTiles {
       }
     }
   }
-  // Computes sum += w b, or w^T b if `transposed`. w (64, 64) is distributed over the threads as z is. Only columns
-  // [column, column + 64) of b are used.
+  // Computes sum += w b, or sum += w^T b if `transposed`. w (64, 64) is distributed over the threads in the same
+  // way as z. Only columns [column, column + 64) of b are used.
   template <bool transposed>
   static DEV void accumulate(float (&sum)[4][4], const float (&w)[4][4], const Rows& b, int column) {
     float *const ws = weights(), *const bs = staged();
@@ -81,7 +81,7 @@ struct PlainTiles {
       each([&](auto r, auto c, int, int) { sum[r][c] += left[r] * right[c]; });
     }
   }
-  // Stores the block's result times `scale` in the columns from `column` on.
+  // Stores the block's result, multiplied by `scale`, beginning at column `column`.
   static DEV void store_result(const float (&sum)[4][4], float scale, const Rows& to, int column) {
     each([&](auto r, auto c, int i, int j) {
       if (i < to.valid && column + j < to.width)
@@ -90,8 +90,8 @@ struct PlainTiles {
   }
 };
 
-// The part of a result that one thread block computes, in all three kernels: the rows of a tile of a head's queries or
-// keys, and a range of columns.
+// The part of a result that one thread block computes, in all three kernels: the rows of one tile of a head's queries
+// or keys, and a range of columns.
 struct PlainBlock {
   AttentionUnit unit;
   int first, column;
@@ -171,7 +171,7 @@ struct PlainBackward : PlainTiles {
   int tiles, parts;
 
   // Computes z, a tile of the weights p after dropout, and g, the same tile of ds, the gradient of the scores. The tile
-  // has queries from i0 on and keys from j0 on.
+  // begins at query i0 and key j0.
   DEV void slopes(const PlainBlock& b, const AttentionDropout& dropout, int i0, int j0, float (&z)[4][4],
                   float (&g)[4][4]) const {
     const AttentionUnit& unit = b.unit;
@@ -235,8 +235,8 @@ struct PlainGradQueries : PlainBackward {
   }
 };
 
-// Computes d, the dot product of dy and y, of every query. A term with dy = 0 is 0 even if y is not finite. Sixteen
-// lanes share a row and load W elements at a time. Rows are visited in their order in memory.
+// Computes d, the dot product of dy and y, for every query. A term with dy = 0 is 0 even if y is not finite.
+// Sixteen lanes share a row and load W elements at a time. Rows are visited in their order in memory.
 template <int W>
 struct AttentionDots {
   static constexpr bool cooperative = true;
@@ -274,14 +274,14 @@ struct AttentionDots {
   }
 };
 
-// Writes zeros to tokens after the last sequence.
+// Writes zeros to the results of tokens after the last sequence, which are padding.
 struct AttentionTail {
   Ref data;
   AttentionForm::Strides place;
   const int64_t* end;
   int64_t tokens;
   int heads, width;
-  float *lse, *rest;  // lse is set to infinity and rest to 0; both may be null
+  float *lse, *rest;  // lse becomes infinity, rest 0; both may be null
 
   DEV void operator()() const {
     const int64_t row = int64_t{heads} * width, first = *end < 0 ? 0 : *end;

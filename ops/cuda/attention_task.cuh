@@ -1,4 +1,4 @@
-// The arguments of a fused attention node's kernels: shapes, the problem, and whether tensor cores compute it.
+// The arguments of the kernels of a fused attention node: shapes, the problem, and whether tensor cores compute it.
 #pragma once
 
 #include "backend/cuda/device.h"
@@ -13,7 +13,7 @@ inline Dims dims_of(const KernelArgs& a, size_t i) { return a.has(i) ? a.in[i].d
 struct AttentionTask {
   AttentionForm f;
   AttentionProblem p;
-  DType type = DType::f32;  // type of all operands if tiled, else unused
+  DType type = DType::f32;  // if tiled: type of all operands
   bool tiled = false;
 
   explicit AttentionTask(const KernelArgs& a)

@@ -1,6 +1,6 @@
 // Kernels of fused attention on tensor cores (Dao, FlashAttention-2, 2023). All operands have the same 16-bit type.
-// Head widths are multiples of eight, at most D. A thread block computes 64 rows (queries or keys), each of its warps
-// 16. Scores stay in registers.
+// Head widths are multiples of eight, at most D. A thread block computes 64 rows (queries or keys), of which each
+// warp computes 16. Scores stay in registers.
 #pragma once
 
 #include "backend/cuda/tile.cuh"
@@ -10,7 +10,7 @@ namespace amp::cuda {
 
 constexpr int kAttentionRows = 64;  // rows (queries or keys) per thread block
 
-// Functions that the three kernels share. Matrices in shared memory have D columns; their rows are kLd = D + 8 apart.
+// Functions that the three kernels share. Matrices in shared memory have D columns; rows are kLd = D + 8 apart.
 template <DType type, int D>
 struct AttentionTiles {
   static constexpr int kLd = D + 8, kSteps = D / 16, kThreads = 128, kChunks = D / 8;
@@ -25,8 +25,8 @@ struct AttentionTiles {
       copy_later(to + row * kLd + column, there ? from + row * token_stride + column : from, there ? 16 : 0);
     }
   }
-  // Computes x = a b^T, of 16 rows per warp and 8 F columns. A warp uses the rows of a from 16 * warp() on. Column j of
-  // x belongs to row j of b.
+  // Computes x = a b^T, with 16 rows per warp and 8 F columns. A warp reads the rows of a from row 16 * warp() on.
+  // Column j of x is the product with row j of b.
   template <int F>
   static DEV void scores(TileC (&x)[F], const Elements* a, const Elements* b) {
     unrolled<F>([&](auto f) { x[f] = {}; });
@@ -44,7 +44,7 @@ struct AttentionTiles {
       multiply_add<type>(x[2 * f + 1], left, two);
     });
   }
-  // Computes sum (16 rows per warp, D) += x b. x (16, 8 F) is in registers; b is (8 F, D).
+  // Computes sum += x b, where sum is (16 rows per warp, D). x (16, 8 F) is in registers; b is (8 F, D).
   template <int F>
   static DEV void accumulate(TileC (&sum)[kChunks], const TileC (&x)[F], const Elements* b) {
     unrolled<F / 2>([&](auto f) {
@@ -57,8 +57,8 @@ struct AttentionTiles {
       });
     });
   }
-  // Stores the block's rows. A thread multiplies its first row by `low` and its second row, 8 below, by `high`. The
-  // rows pass through `shared`, whose previous contents are no longer read.
+  // Stores the block's rows. A thread multiplies its first row by `low`, and its second row, 8 rows further, by
+  // `high`. The rows pass through `shared`, whose previous contents are no longer needed.
   static DEV void store_result(const TileC (&sum)[kChunks], float low, float high, Elements* shared, Elements* to,
                                int64_t token_stride, int valid, int width) {
     sync_threads();
@@ -75,8 +75,8 @@ struct AttentionTiles {
           *reinterpret_cast<const FourWords*>(shared + row * kLd + column);
     }
   }
-  // Returns which elements of x (queries, keys) dropout keeps: bit 4 f + i for x[f].v[i]. query: the warp's first row.
-  // key: the first column.
+  // Returns which elements of x (queries, keys) dropout keeps. Bit 4 f + i stands for x[f].v[i]. query: the warp's
+  // first row. key: the first column.
   template <int F>
   static DEV uint32_t kept_by_query(const AttentionDropout& dropout, bool in_fours, int query, int key) {
     if (!dropout) return 0xffffffffu;
@@ -87,8 +87,8 @@ struct AttentionTiles {
         kept |= uint32_t{dropout.keeps(row + (e & 2) * 4, column + e / 4 * 8 + (e & 1))} << e;
       return kept;
     }
-    // Two neighboring lanes need the same two Philox blocks, one per row. Each lane computes one of them, and the lanes
-    // exchange halves.
+    // Two neighboring lanes need the same two Philox blocks, one for each of their rows. Each lane computes one block,
+    // and the lanes exchange halves.
     const bool odd = (lane() & 1) != 0;
     for (int f = 0; f < F; ++f) {
       const PhiloxBlock b = dropout.words(row + (odd ? 8 : 0), (column + f * 8) / 4);
@@ -100,7 +100,7 @@ struct AttentionTiles {
     }
     return kept;
   }
-  // Returns which elements of x (keys, queries) dropout keeps, as kept_by_query() does.
+  // Returns which elements of x (keys, queries) dropout keeps, in the form that kept_by_query() returns.
   template <int F>
   static DEV uint32_t kept_by_key(const AttentionDropout& dropout, bool in_fours, int key, int query) {
     if (!dropout) return 0xffffffffu;
@@ -111,8 +111,8 @@ struct AttentionTiles {
         kept |= uint32_t{dropout.keeps(column + e / 4 * 8 + (e & 1), row + (e & 2) * 4)} << e;
       return kept;
     }
-    // The lanes of four neighboring rows share four Philox blocks. Each lane computes one block, chosen by its row
-    // modulo 4 in the order of x[f].v, and takes its row's bit from all four.
+    // The lanes of four neighboring rows need the same four Philox blocks. Each lane computes the block that its
+    // row modulo 4 selects, in the order of x[f].v, and takes its row's bit from all four.
     const int mine = tile_row() & 3;
     for (int f = 0; f < F; ++f) {
       const PhiloxBlock b = dropout.words(column + f * 8 + (mine & 1), (row + (mine & 2) * 4) / 4);
@@ -147,7 +147,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     const int i0 = static_cast<int>(block_index() % tiles) * kAttentionRows;
     if (i0 >= unit.queries) return;
     const AttentionDropout dropout(p, unit);
-    uint16_t* const ks = shared_memory<uint16_t>();  // holds the queries first
+    uint16_t* const ks = shared_memory<uint16_t>();  // holds the queries at first
     uint16_t* const vs = ks + kAttentionRows * kLd;
     float* const column = reinterpret_cast<float*>(vs + kKeys * kLd);
 
@@ -203,8 +203,8 @@ struct AttentionForward : AttentionTiles<type, D> {
     Tiles::store_result(out, scale[0], scale[1], ks, y + unit.at(p.y, i0), p.y.token, unit.queries - i0, p.value_width);
   }
 
-  // Online softmax: replaces z by e^(z - top), where `top` is a row's largest score so far. before: receives the factor
-  // by which the sums and results of earlier keys must be multiplied.
+  // Online softmax: replaces z by e^(z - top), where `top` is a row's largest score so far. before: receives the
+  // factors by which the sums and results of the keys processed before must be multiplied.
   DEV static void exponentials(TileC (&z)[kKeys / 8], float (&top)[2], float (&sum)[2], float (&before)[2]) {
     unrolled<2>([&](auto r) {
       float highest = top[r];
@@ -225,7 +225,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     });
   }
 
-  // Writes lse and rest of this thread's rows. scale: receives the factors of the rows' results.
+  // Writes lse and rest of this thread's rows. scale: receives the factors for the rows' results.
   DEV void close_rows(const AttentionUnit& unit, int i, const float (&top)[2], float (&sum)[2],
                       float (&scale)[2]) const {
     unrolled<2>([&](auto r) {
@@ -240,7 +240,7 @@ struct AttentionForward : AttentionTiles<type, D> {
     });
   }
 
-  // Turns the products of q and k in z into scores: scales and masks them. Scores after the last key become -inf.
+  // Turns z, the products of q and k, into scores: scales and masks them. Scores after the last key become -inf.
   DEV void finish(const AttentionUnit& unit, TileC (&z)[kKeys / 8], const float* column, int i, int j0) const {
     unrolled<kKeys / 8>([&](auto f) {
       unrolled<4>([&](auto e) {

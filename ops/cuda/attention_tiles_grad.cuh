@@ -6,16 +6,16 @@
 
 namespace amp::cuda {
 
-// The weight p after dropout and ds, the gradient of the score, of one query and key.
+// For one query and key: the weight p after dropout, and ds, the gradient of the score.
 struct AttentionSlope {
   float p, ds;
 };
-// A query's values that backward reads.
+// The values of a query that backward reads: lse, rest and d.
 struct AttentionRow {
   float lse = 0, rest = 0, d = 0;
 };
 // Returns p and ds of one query and key. z: the score. g: the element of dy v^T. hidden: whether a boolean mask masks
-// it.
+// the key.
 DEV AttentionSlope attention_slope(float z, float g, const AttentionRow& row, bool kept, float keep, bool hidden) {
   const float soft = all_keys_masked(row.lse, row.d) ? 0.0f : exp_near((z - row.lse) - row.rest), d = row.d;
   return {dropped(soft, kept, keep), hidden ? 0.0f : soft * (dropped(g, kept, keep) - d)};
@@ -91,9 +91,9 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
   }
 
  private:
-  // Returns p and ds of one query and key, 0 if either is beyond the last. z, g: the element's products of q and k, and
-  // of dy and v. m: the key's mask value, used if the mask is per key. row: the query's lse; rest and d follow at
-  // distances of kQueries.
+  // Returns p and ds of one query and key; 0 if either is beyond the last. z, g: the element's products of q and k, and
+  // of dy and v. m: the key's mask value, used if the mask is per key. row: points to the query's lse; rest and d
+  // follow at distances of kQueries.
   DEV AttentionSlope slope(const AttentionUnit& unit, int i, int key, float z, float g, float m, const float* row,
                            bool kept) const {
     if (i >= unit.queries || key >= unit.keys) return {0, 0};
@@ -105,7 +105,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
     return attention_slope(x, g, {row[0], row[kQueries], row[2 * kQueries]}, kept, Kind::drops ? p.keep : 1.0f,
                            Kind::masks && p.hides() && m == 0);
   }
-  // Fetches a block of queries from i0 on and their dy to qs, and their lse, rest and d to rows.
+  // Fetches the queries from i0 on and their dy to qs, and their lse, rest and d to rows.
   DEV void fetch_queries(const AttentionUnit& unit, int i0, uint16_t* qs, float* rows) const {
     Tiles::template fetch<kQueries>(qs, q + unit.at(p.q, i0), p.q.token, unit.queries - i0, p.width);
     Tiles::template fetch<kQueries>(qs + kQueries * kLd, dy + unit.at(p.y, i0), p.y.token, unit.queries - i0,
@@ -121,7 +121,7 @@ struct AttentionGradKeys : AttentionTiles<type, D> {
 };
 
 // Computes dq of 64 queries in a loop over the keys. It runs before AttentionGradKeys, because it also computes d, the
-// dot products of y and dy, which that kernel reads.
+// dot products of y and dy, which AttentionGradKeys reads.
 template <DType type, int D, class Kind>
 struct AttentionGradQueries : AttentionTiles<type, D> {
   using Tiles = AttentionTiles<type, D>;
@@ -183,7 +183,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
       Tiles::accumulate(sum, g, ks);
     }
     await_copies<0>();
-    // Recomputes the destination: keeping it through the loop would cost registers.
+    // The destination is computed again here, because keeping it through the loop would cost registers.
     const int64_t block = recomputed(block_index());
     const AttentionUnit to(p, block / tiles);
     const int first = static_cast<int>(block % tiles) * kAttentionRows;
@@ -191,7 +191,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
   }
 
  private:
-  // Returns ds of one query and key, 0 if either is beyond the last. z, g: the element's products of q and k, and of dy
+  // Returns ds of one query and key; 0 if either is beyond the last. z, g: the element's products of q and k, and of dy
   // and v. column: the key's mask value, read if the mask is per key.
   DEV float slope(const AttentionUnit& unit, int query, int j, float z, float g, const float* column,
                   const AttentionRow& row, bool kept) const {
@@ -206,8 +206,8 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
     }
     return attention_slope(x, g, row, kept, Kind::drops ? p.keep : 1.0f, Kind::masks && p.hides() && m == 0).ds;
   }
-  // Reads lse and rest of this thread's two rows, and computes and stores their d. Four neighboring threads share a
-  // row.
+  // Reads lse and rest of this thread's two rows, and computes and stores d of these rows. Four neighboring threads
+  // share a row.
   DEV void fetch_rows(const AttentionUnit& unit, int i, AttentionRow (&rows)[2]) const {
     Ref of_y, of_dy;
     of_y.data = const_cast<uint16_t*>(y), of_dy.data = const_cast<uint16_t*>(dy);
@@ -229,7 +229,7 @@ struct AttentionGradQueries : AttentionTiles<type, D> {
       if (lane() % 4 == 0) d[unit.row(p, row)] = sum;
     }
   }
-  // Fetches a block of keys from j0 on and their values to ks, and their mask values to column.
+  // Fetches the keys from j0 on and their values to ks, and their mask values to column.
   DEV void fetch_keys(const AttentionUnit& unit, int j0, uint16_t* ks, float* column) const {
     Tiles::template fetch<kKeys>(ks, k + unit.at(p.k, j0), p.k.token, unit.keys - j0, p.width);
     Tiles::template fetch<kKeys>(ks + kKeys * kLd, v + unit.at(p.v, j0), p.v.token, unit.keys - j0, p.value_width);

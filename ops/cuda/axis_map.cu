@@ -6,8 +6,8 @@
 namespace amp::cuda {
 namespace {
 
-// Uploads a table of one kernel when the kernel is prepared, and returns its address. keep: receives the memory, which
-// the kernel must own.
+// Uploads a table of a kernel when the kernel is prepared. Returns the table's address. keep: receives the memory,
+// which the kernel must own.
 template <class T, class From>
 const T* upload_table(CudaDevice& d, std::vector<DeviceMemory>& keep, const std::vector<From>& v) {
   const std::vector<T> host(v.begin(), v.end());

@@ -1,5 +1,5 @@
 // The kernels of BatchNorm, BatchNormTrain and BatchNormGrad (ops/batch_norm.cc). x is (N, C, inner), or (N, inner, C)
-// in channels-last layout. In channels-last layout, Layout counts every position as an image with inner = 1. The mean
+// in channels-last layout. For channels-last layout, Layout treats every position as an image with inner = 1. The mean
 // and then the variance are computed in two passes, in fp32.
 #include "backend/channels_last.h"
 #include "backend/cuda/columns.cuh"
@@ -24,13 +24,14 @@ class Layout {
   HD int64_t channels() const { return channels_; }
   HD int64_t inner() const { return inner_; }
   int64_t numel() const { return n_ * channels_ * inner_; }
-  // Returns the number of elements of a channel, at least 1, so that the statistics of an empty tensor are 0.
+  // Returns the number of elements of a channel. It is at least 1, so that the statistics of an empty tensor are 0.
   float count() const { return static_cast<float>(std::max<int64_t>(1, n_ * inner_)); }
-  // In channels-last layout, neighboring threads read neighboring channels.
+  // Returns the number of threads along the columns (columns.cuh). In channels-last layout, neighboring threads read
+  // neighboring channels.
   int lanes() const { return inner_ == 1 ? 32 : 1; }
   int64_t rows() const { return n_ * inner_; }  // elements of a channel
 
-  // Returns the offset of element i of a channel's (N, inner).
+  // Returns the offset in memory of element i of a channel, where i counts over (N, inner).
   DEV int64_t at(int64_t i, int64_t channel) const {
     const int64_t image = by_inner_(i);
     return (image * channels_ + channel) * inner_ + i - image * inner_;
@@ -50,13 +51,13 @@ DEV float rstd_of(const Ref& var, int64_t channel, float epsilon) {
 }
 
 // A thread processes W neighboring elements of one channel (C = 1), or one element of each of C neighboring channels (W
-// = 1). W * C is 1 or 4. Returns the channel of the thread's element k, relative to the channel of its first element.
+// = 1). W * C is 1 or 4. Returns the channel of the thread's element k, minus the channel of its first element.
 template <int C>
 DEV constexpr int channel_at(int k) {
   return C == 1 ? 0 : k;
 }
 
-// Computes y = (x - mean) a + b. Subtracting first avoids cancellation with a large mean.
+// Computes y = (x - mean) a + b. The subtraction comes first, because it avoids cancellation if the mean is large.
 template <int W, int C>
 struct Normalize {
   static constexpr int K = W * C;
@@ -77,8 +78,8 @@ struct Normalize {
   }
 };
 
-// A Body of columns.cuh that computes the mean of each channel, or the variance about a given mean. A row in the sense
-// of columns.cuh is W elements of the channel.
+// A Body of columns.cuh that computes the mean of each channel, or the variance about a given mean. What columns.cuh
+// calls a row is here W elements of the channel.
 template <bool Variance, int W, int C>
 struct Moment {
   using Value = float;
@@ -229,7 +230,7 @@ Kernel gradient(const KernelArgs& a, Carver& carver, const Layout& l) {
   };
 }
 
-// Returns f(W, C) for the widest loads that the layout allows.
+// Calls f(W, C) for the widest loads that the layout allows, and returns its kernel.
 template <class F>
 Kernel by_width(const Layout& l, F f) {
   using One = std::integral_constant<int, 1>;

@@ -8,7 +8,7 @@ namespace amp::cuda {
 namespace {
 
 // Reinterprets the bits of elements. If x is stored in 16 bits, its elements are first converted to the declared type,
-// of which they are rounded numbers. If y is stored in 16 bits, the results are rounded from the declared type.
+// of which they are rounded numbers. If y is stored in 16 bits, the results are rounded to 16 bits.
 struct BitCast {
   Ref x, y;
   int size;  // bytes of an element in the declared type

@@ -16,7 +16,8 @@ struct Where {
   }
 };
 
-// Returns an operand's strides under NumPy broadcasting to dims.
+// Returns the strides with which an operand of dims `of` is read under NumPy broadcasting to `dims`; 0 for repeated
+// axes.
 Dims broadcast_strides(const Dims& of, const Dims& dims) {
   Dims s(dims.size(), 0);
   int64_t running = 1;

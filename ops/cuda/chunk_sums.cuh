@@ -1,8 +1,8 @@
 // Column sums of a matrix whose rows a kernel holds in registers. A block takes chunks of consecutive rows. Each of its
 // four warps takes every fourth row and adds it to the warp's sums in shared memory. A chunk's sums are written to
 // memory. Chunk c belongs to class c % kChunkClasses. The block that finishes the last chunk of a class adds up the
-// sums of its chunks. The block that finishes the last class adds up the sums of all classes. The order is that of
-// columns.cuh (sums_by_chunks), so the bits equal those of the separate kernels.
+// sums of its chunks. The block that finishes the last class adds up the sums of all classes. The order of additions is
+// that of sums_by_chunks (columns.cuh), so the bits equal those of the separate kernels.
 #pragma once
 
 #include "backend/cuda/columns.cuh"
@@ -14,12 +14,12 @@ namespace amp::cuda {
 struct ChunkSums {
   static constexpr int kMost = 3;
   Ref out[kMost];
-  int count = 0;  // number of sums, each of n columns
+  int count = 0;  // number of sums; each has n columns
   bool accumulate = false;
   int64_t n = 0, chunks = 0;
   float* partial = nullptr;  // (chunks, count, n); null: nothing is summed
   float* classes = nullptr;  // (kChunkClasses, count, n)
-  uint32_t* done = nullptr;  // number of finished chunks of each class, then of finished classes; zero before and after
+  uint32_t* done = nullptr;  // counts finished chunks of each class, then finished classes; zero before and after
 
   static int64_t shared_bytes(int64_t count, int64_t n) { return 4 * kChunkWarps * count * n; }
 
@@ -39,10 +39,10 @@ struct ChunkSums {
     for (int w = 0; w < 4; ++w) f.v[w] += v[w];
     store_four(mine + k * n + i, f);
   }
-  // An overload for kernels that do not hold rows. They compile it but do not call it.
+  // An overload for kernels that do not hold rows in registers. They must compile, but do not call it.
   DEV void add(float*, int, int64_t, const float (&)[1]) const {}
 
-  // Ends a chunk. All threads of the block must call it after the chunk's last row.
+  // Ends a chunk. All threads of the block must call this function after the chunk's last row.
   DEV void end_chunk(int64_t chunk) const {
     const float* const warps = shared_memory<float>();
     const int64_t cells = count * n;
@@ -95,8 +95,8 @@ struct ChunkSums {
   static DEV void each(int64_t cells, const F& f) {
     for (int64_t i = 4 * thread_index(); i < cells; i += 4 * block_threads()) f(i);
   }
-  // Returns whether this block is the last of `all` blocks that call this with the counter. If so, resets the counter
-  // to zero. The last block observes the stores of the other blocks.
+  // Counts the blocks that call this function with `counter`. Returns true in the last of `all` blocks, and resets
+  // the counter to zero. The last block observes the stores of the other blocks.
   static DEV bool last_of(uint32_t* counter, int64_t all) {
     int* const last = shared_memory<int>();
     publish();

@@ -30,15 +30,15 @@ struct ColumnSums {
   }
 };
 
-// Returns a kernel that sets y (columns) to the sums of x (rows, columns) over its rows, or adds them to y. Used in
-// prepare functions: takes workspace from carver.
+// Returns a kernel that sets y (columns) to the sums of x (rows, columns) over its rows, or adds the sums to y if
+// `accumulate`. Prepare functions call this; it takes workspace from carver.
 inline Kernel sum_columns(const KernelArgs& a, Carver& carver, const Ref& x, const Ref& y, int64_t rows,
                           int64_t columns, bool accumulate) {
   if (columns % 4 == 0) return reduce_columns(a, carver, 1, rows, columns, ColumnSums<4>{x, y, columns, accumulate});
   return reduce_columns(a, carver, 1, rows, columns, ColumnSums<1>{x, y, columns, accumulate});
 }
 
-// As ColumnSums, but stores the sums in several tensors of `part` columns each.
+// Does the same as ColumnSums, but stores the sums in several tensors of `part` columns each.
 constexpr int kMostParts = 4;
 template <int W>
 struct ColumnSumsOfParts : ColumnSums<W> {

@@ -1,14 +1,14 @@
 // The kernels of Conv, ConvGradX and ConvGradW (ops/conv.cc). im2col writes the columns of some images at a time to
-// workspace, and CudaDevice::gemm() multiplies them. Sums are fp32: gradients of columns stay fp32 until they are added
-// up. Depthwise convolutions have separate kernels. If the device has a convolution library for the types, the library
-// replaces these kernels after validation (backend/cuda/convolution.h).
+// workspace, and CudaDevice::gemm() multiplies them by the weights. Sums are fp32, also those of the columns'
+// gradients. Depthwise convolutions have separate kernels. If the device has a convolution library for the types, the
+// library replaces these kernels after validation (backend/cuda/convolution.h).
 #include "ops/cuda/conv_problem.cuh"
 
 namespace amp::cuda {
 namespace {
 
 // Computes one product per image and group: c = w b or c = w^T b. b and c are (images, groups, rows, p), w is (groups,
-// m, k). A batched product runs over images or over groups, whichever are more.
+// m, k). A batched product runs over images or over groups, whichever is the larger number.
 class EachGroup {
  public:
   EachGroup(CudaDevice& d, const ConvProblem& p, Gemm g, int64_t images) : g_(g), weights_(p.s.m * p.k) {
@@ -17,8 +17,8 @@ class EachGroup {
     const bool aligned =
         step_b_ * size_of(g.in) % 16 == 0 && step_c_ * size_of(g.out) % 16 == 0 && weights_ * size_of(g.in) % 16 == 0;
     const bool over_images =
-        // A batch over images requires aligned groups, because the library derives the alignment of all products from
-        // the strides.
+        // A batch over images requires that each group is aligned, because the library derives the alignment of all
+        // products from the strides.
         p.s.groups == 1 || (images >= p.s.groups && aligned);
     g_.batch = over_images ? images : p.s.groups;
     times_ = over_images ? p.s.groups : images;
@@ -130,10 +130,10 @@ Kernel grad_w(const KernelArgs& a, Carver& carve) {
       return [&d = device_of(a), body, rows = a.out[0].numel(), n = q.s.n * q.p] { for_each_row(d, rows, n, body); };
     });
   }
-  // One product per group sums over the outputs of several images. Both operands are laid out as (groups, rows, images,
-  // p).
+  // One product per group sums over the outputs of several images. Both operands are first laid out as (groups, rows,
+  // images, p).
   const int64_t image = (q.s.groups * q.k + q.gm) * q.p, step = q.images_at_a_time(image * size_of(q.in));
-  if (step < q.s.n) q.out = DType::f32;  // chunks are added in fp32
+  if (step < q.s.n) q.out = DType::f32;  // the chunks' results are added in fp32
   const Staged x = Staged::input(a, carve, a.in[0], q.in), dy = Staged::input(a, carve, a.in[1], q.in),
                dw = Staged::output(a, carve, a.out[0], q.out);
   void* const rounded = take_rounded(q, carve, a.out[0]);

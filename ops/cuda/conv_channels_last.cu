@@ -1,6 +1,6 @@
 // The kernels of Conv, ConvGradX and ConvGradW in channels-last layout (ops/passes/channels_last.h). One product per
 // group covers all positions of some images. im2col writes a row for each window. Sums are fp32. A library replaces
-// these kernels as in conv.cu.
+// these kernels after validation, as in conv.cu.
 #include "ops/cuda/conv_problem.cuh"
 
 namespace amp::cuda {
@@ -10,12 +10,12 @@ ConvShape shape_of(const KernelArgs& a, const Tensor& x, const Tensor& w, const 
   return conv_shape(channels_first(x.dims), channels_first(w.dims), channels_first(y.dims), a.attrs());
 }
 
-// The layout of a group's matrices: x and y are (rows, channels of the group), inside matrices with rows of all
-// channels; columns are (rows, k), weights (m, k).
+// The layout of the matrices of a group. x and y are (rows, channels of the group), as parts of matrices with the
+// channels of all groups; columns are (rows, k), weights (m, k).
 class Groups {
  public:
   explicit Groups(const ConvProblem& q) : q_(q), apart_(q.s.groups > 1) {}
-  // Distances in elements from one group to the next (next_...), and from one row of the columns to the next.
+  // Return distances in elements: next_... from one group to the next, others from one row of the columns to the next.
   int64_t next_y() const { return q_.s.m; }
   int64_t next_w() const { return q_.s.m * q_.k; }
   int64_t next_columns(int64_t rows) const { return q_.pointwise() ? q_.s.c : rows * q_.k; }
@@ -29,8 +29,8 @@ class Groups {
   bool apart_;
 };
 
-// The columns of a convolution. of() returns the columns of the images from `first` on, either written to the workspace
-// or the input itself.
+// The columns (im2col's result) of a convolution. of() returns the columns of the images from `first` on: either
+// written to the workspace, or the input itself.
 struct Columns {
   char* place = nullptr;  // workspace for columns; null: the input itself is used
   DeviceWindow window;
@@ -136,7 +136,7 @@ Kernel conv_last_grad_w(const KernelArgs& a, Carver& carve) {
   if (q.empty()) return carve.measuring() ? Kernel{} : fill(device_of(a), a.out[0], {}, 1, 1);
   const int64_t image = q.s.groups * q.k * q.p,
                 step = q.pointwise() ? q.s.n : q.images_at_a_time(image * size_of(q.in));
-  if (step < q.s.n) q.out = DType::f32;  // chunks are added in fp32
+  if (step < q.s.n) q.out = DType::f32;  // the chunks' results are added in fp32
   const Staged x = Staged::input(a, carve, a.in[0], q.in), dy = Staged::input(a, carve, a.in[1], q.in),
                dw = Staged::output(a, carve, a.out[0], q.out);
   void* const rounded = take_rounded(q, carve, a.out[0]);

@@ -10,7 +10,7 @@
 namespace amp::cuda {
 
 // im2col: writes a row for every image, channel and tap (element of the convolution's kernel). Element p of a row is
-// the input that the tap multiplies for output p of the image, 0 in the padding. Consecutive rows belong to one image
+// the input that the tap multiplies for output p of the image; 0 in the padding. Consecutive rows belong to one image
 // (images_inside false) or to one channel and tap (true). E: an integer type of the elements' size.
 template <class E>
 struct Im2col {
@@ -46,8 +46,8 @@ struct Im2col {
   }
 };
 
-// im2col of a channels-last input: writes a row for every output of every image. A row contains the channels of tap 0,
-// then of tap 1, and so on. Each group has a separate matrix of images * out_size() rows.
+// im2col of a channels-last input: writes a row for every output of every image. A row contains the channels for tap
+// 0, then for tap 1, and so on. Each group has a separate matrix of images * out_size() rows.
 template <class E>
 struct Im2colLast {
   const E* x;
@@ -91,11 +91,11 @@ struct ChannelsFirst {
 };
 
 // The transpose of Im2col: each element of dx is the sum of the columns' elements for the windows that cover it, in the
-// order of the outputs. Runs for a range of images, whose part of dx begins at index `first`.
+// order of the outputs. Runs for a range of images; the part of dx for this range begins at index `first`.
 struct Col2im {
   const float* columns;
   Ref dx;
-  int64_t first;  // element of dx that index 0 computes
+  int64_t first;  // element of dx that index 0 of this run computes
   DeviceWindow w;
   DEV void operator()(int64_t i) const {
     const int64_t in = w.in_size(), out = w.out_size(), plane = quotient(i, in);
@@ -107,11 +107,11 @@ struct Col2im {
   }
 };
 
-// The transpose of Im2colLast, for a range of images, whose part of dx begins at index `first`.
+// The transpose of Im2colLast for a range of images; the part of dx for this range begins at index `first`.
 struct Col2imLast {
   const float* columns;
   Ref dx;
-  int64_t first;  // element of dx that index 0 computes
+  int64_t first;  // element of dx that index 0 of this run computes
   DeviceWindow w;
   int64_t rows, group, channels, group_channels;
   DEV void operator()(int64_t i) const {
@@ -125,7 +125,7 @@ struct Col2imLast {
   }
 };
 
-// Sets y = bias, or 0 without a bias.
+// Sets y to the bias of its channel, or to 0 without a bias.
 struct FillChannels {
   Ref y, bias;
   int64_t channels, n;
@@ -170,7 +170,7 @@ struct DepthwiseGradX {
     store(dx, i, sum);
   }
 };
-// Computes dw. Runs as a row kernel with one row per weight, whose gradient is a sum over all images and outputs.
+// Computes dw. A row kernel with one row per weight, because the gradient is a sum over images and outputs.
 template <class R>
 struct DepthwiseGradW {
   R x, dy;

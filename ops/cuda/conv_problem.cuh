@@ -10,7 +10,7 @@
 
 namespace amp::cuda {
 
-// Prepare functions of Conv, ConvGradX and ConvGradW in channels-last layout.
+// Return kernels of Conv, ConvGradX, ConvGradW in channels-last layout (prepare functions: backend/cpu/workspace.h).
 Kernel conv_last(const KernelArgs& a, Carver& carve);
 Kernel conv_last_grad_x(const KernelArgs& a, Carver& carve);
 Kernel conv_last_grad_w(const KernelArgs& a, Carver& carve);
@@ -21,7 +21,7 @@ struct ConvProblem {
   DType in, out;  // types that products read and write
   DeviceWindow window;
   int64_t k, p, gm, gc,
-      in_size;  // k: number of weights per output channel; p: outputs per channel; gm, gc: output, input channels
+      in_size;  // k: weights per output channel; p: outputs per channel; gm, gc: output and input channels of a group
 
   ConvProblem(const KernelArgs& args, const ConvShape& shape, const Tensor& result)
       : a(args),
@@ -40,14 +40,14 @@ struct ConvProblem {
   }
   bool empty() const { return s.n == 0 || k == 0 || p == 0 || gm == 0 || in_size == 0; }
   bool depthwise() const { return s.groups > 1 && s.c == 1; }
-  // Returns whether im2col's columns equal the input.
+  // Returns whether im2col's columns would equal the input, so that im2col can be omitted.
   bool pointwise() const {
     return std::all_of(s.window.begin(), s.window.end(), [](const WindowAxis& w) {
       return w.kernel == 1 && w.stride == 1 && w.pad == 0 && w.in == w.out;
     });
   }
-  // The default limit on the bytes of workspace for columns. The attribute column_bytes replaces it. A single image may
-  // exceed it.
+  // The default limit on the bytes of workspace for columns. The attribute column_bytes replaces it. One image is
+  // processed even if it exceeds the limit.
   static constexpr int64_t kMostColumns = int64_t{256} << 20;
   int64_t images_at_a_time(int64_t bytes_of_one) const {
     return std::clamp<int64_t>(a.attrs().i("column_bytes", kMostColumns) / std::max<int64_t>(bytes_of_one, 1), 1,
@@ -68,7 +68,7 @@ void launch_rows(CudaDevice& d, int64_t rows, int64_t n, DType type, const void*
     for_each_row(d, rows, n, Body<uint32_t>{static_cast<const uint32_t*>(from), static_cast<uint32_t*>(to), more...});
 }
 
-// each() calls f(first image, number of images, product) chunk by chunk. The last chunk may be shorter.
+// each() calls f(first image, number of images, product) for each chunk of images. The last chunk may be shorter.
 template <class P>
 class ImageChunks {
  public:
@@ -85,14 +85,14 @@ class ImageChunks {
   P whole_, rest_;
 };
 
-// Reserves workspace for a library's weight gradient in the 16 bits of its operands. Returns null if the product itself
-// writes the operands' type.
+// Reserves workspace for a weight gradient that a library computes in its operands' 16-bit type. Returns null if the
+// product itself writes that type.
 inline void* take_rounded(const ConvProblem& q, Carver& carve, const Tensor& dw) {
   return q.out == q.in ? nullptr : carve.take<char>(dw.numel() * size_of(q.in));
 }
 
-// Returns a kernel that runs `own`, the project's kernel, until the library's result has agreed with its result, and
-// then the library. `own` adds the bias itself. rounded: take_rounded() of a weight gradient.
+// Returns a kernel that runs `own`, the project's kernel, until the library's result has agreed with it once, and
+// then runs the library. `own` adds the bias itself. rounded: the result of take_rounded() for a weight gradient.
 inline Kernel guarded(const ConvProblem& q, ConvolutionKind kind, ConvolutionOperands o, const Dims& result, Kernel own,
                       const Tensor& bias = {}, void* rounded = nullptr) {
   if (q.out != q.in && !rounded) return own;

@@ -1,6 +1,6 @@
 // The kernels of CrossEntropy and CrossEntropyGrad (ops/cross_entropy.cc). A row's maximum and sum of exponentials are
-// computed in one read (online softmax). A label out of range is an error on the CPU and yields NaN here. A kernel
-// cannot raise an error, but a loss that is not finite stops the run.
+// computed in one read (online softmax). A label out of range is an error on the CPU. A kernel on a GPU cannot raise an
+// error, so such a label gives a loss of NaN, and a loss that is not finite stops the run.
 #include <cfloat>
 
 #include "backend/cpu/workspace.h"
@@ -11,7 +11,7 @@ namespace amp::cuda {
 namespace {
 
 // Calls take(v, index) for all elements of the row that begins at element `at`. v has one element at the row's
-// unaligned ends and four elements between them. Four loads are in flight.
+// unaligned ends and four elements between them. Each thread issues four loads before it uses the first.
 template <class F>
 DEV void walk(const Ref& x, int64_t at, int64_t n, const RowTeam& team, F take) {
   const int64_t misaligned = (4 - at % 4) % 4, head = misaligned < n ? misaligned : n;
@@ -38,9 +38,9 @@ DEV void walk(const Ref& x, int64_t at, int64_t n, const RowTeam& team, F take) 
   }
 }
 
-// Computes the largest element of a row (top) and the sum of e^(x - top) (total) in one read.
+// Computes in one read of a row its largest element (top) and the sum of e^(x - top) (total).
 struct SoftmaxSum {
-  float top = -FLT_MAX;  // not -infinity: e^(-inf - -inf) is NaN
+  float top = -FLT_MAX;  // -infinity would give e^(-inf - -inf), which is NaN
   float total = 0;
 
   template <int W>

@@ -20,7 +20,8 @@ struct Scan {
   }
 };
 
-// Processes a line with one thread, for many lines or short ones. Neighboring threads have neighboring lines.
+// Processes a line with one thread. Used if there are many lines or they are short. Neighboring threads process
+// neighboring lines, so that memory accesses coalesce.
 template <class T>
 struct Alone : Scan<T> {
   DEV void operator()(int64_t i) const {

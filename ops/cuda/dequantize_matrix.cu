@@ -1,5 +1,5 @@
-// The kernel of DequantizeMatrix (ops/dequantize_matrix.cc). Each thread computes one element of the weight, which is
-// in memory until the product that reads it has run (ops/passes/repeat_nodes.h).
+// The kernel of DequantizeMatrix (ops/dequantize_matrix.cc). Each thread computes one element of the weight. The weight
+// stays in memory only until the product that reads it has run (ops/passes/repeat_nodes.h).
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 #include "backend/quantized_matrix.h"

@@ -8,7 +8,7 @@
 namespace amp::cuda {
 namespace {
 
-constexpr int64_t kScratch = int64_t{64} << 20;  // bytes of workspace, more if 32 matrices need more
+constexpr int64_t kScratch = int64_t{64} << 20;  // bytes of workspace, or what 32 matrices need if that is more
 
 struct Det {
   Ref x, y;
@@ -46,7 +46,7 @@ struct DetGrad {
   }
 };
 
-// Returns how many threads the workspace permits: a multiple of 32, at most the number of determinants.
+// Returns how many threads the workspace is large enough for: a multiple of 32, at most the number of determinants.
 int64_t threads_for(int64_t determinants, int64_t elements) {
   const int64_t room = std::max<int64_t>(32, kScratch / std::max<int64_t>(elements * 4, 1));
   return (std::min({determinants, room, int64_t{1} << 17}) + 31) / 32 * 32;

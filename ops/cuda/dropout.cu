@@ -1,6 +1,6 @@
-// The kernels of Dropout (ops/dropout.cc). They drop the same elements as on the CPU. A Philox block decides four
+// The kernels of Dropout (ops/dropout.cc). They drop the same elements as the CPU kernels. A Philox block decides four
 // elements, numbered within their sample, so the mask does not depend on the batch size. In channels-last layout,
-// elements use the numbers of NCHW.
+// elements have the numbers that they have in NCHW layout.
 #include "backend/channels_last.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/raw.cuh"
@@ -9,8 +9,8 @@
 namespace amp::cuda {
 namespace {
 
-// Index i stands for one group of a row (the elements of one sample): the four elements that a Philox block decides, or
-// fewer at the row's end.
+// Index i stands for one group of elements of a row (a row is one sample): the four elements that a Philox block
+// decides, or fewer at the row's end.
 template <int W>
 struct Dropout {
   Ref x, y;

@@ -1,6 +1,6 @@
 // The kernel of Fused (ops/fused.cc), which is generated for the node's steps (fused_source.h). Without run-time
-// compilation, the kernel Interpret reads the steps from its arguments and interprets them. The bits are equal, but
-// Interpret keeps intermediate values in local memory.
+// compilation, the kernel Interpret reads the steps from its arguments and interprets them. Both give the same bits,
+// but Interpret is slower, because it keeps intermediate values in local memory.
 #include "backend/broadcast_loop.h"
 #include "backend/cuda/columns.cuh"
 #include "backend/cuda/fused_elements.cuh"
@@ -21,14 +21,14 @@ constexpr int kInputs = 12, kSteps = 24, kWords = 48;
 enum : int16_t { kCast = -1, kWhere = -2, kDropout = -3 };
 
 struct Step {
-  int16_t number;  // the functor's number, or one of the above
+  int16_t number;  // the functor's number, or one of the constants above
   uint8_t in[3];
-  int8_t out;  // index of the node's output that stores the result; -1: none
+  int8_t out;  // index of the node's output to which the result is stored; -1: none
   DType type;
-  uint8_t words;  // index of the step's first parameter in Interpret::words
+  uint8_t words;  // index in Interpret::words of the step's first parameter
 };
 
-// Applies one functor to numbers. A truth value is passed and returned as 0 or 1.
+// Applies one functor to numbers. Truth values are passed and returned as 0 or 1.
 struct Call {
   const uint64_t* words;
   const float* x;
@@ -96,7 +96,7 @@ Kernel interpreted(const KernelArgs& a) {
   check(p.n_in <= kInputs && p.steps.size() <= kSteps, "a fused node of too many values");
   Interpret body{};
   body.n_in = p.n_in;
-  // Sums are the last steps and are not interpreted.
+  // Sums are the last steps. They are not interpreted but have their own kernels.
   body.n_steps = static_cast<int32_t>(
       std::count_if(p.steps.begin(), p.steps.end(), [](const FusedStep& s) { return s.op != kFusedSum; }));
   body.state = a.state;
@@ -158,8 +158,8 @@ Kernel with_sums(const KernelArgs& a, const FusedSums& sums, void* partial, cons
   };
 }
 
-// Returns a kernel that joins the splits of each sum, in the order of the sum's own kernel. It is needed if the rows of
-// a column are divided into splits.
+// Returns a kernel that adds up the splits of each sum, in the same order as the separate kernel of a sum. It is needed
+// if the rows of a column are divided into splits.
 Kernel join_splits(const KernelArgs& a, const FusedSums& sums, float* partial) {
   const int64_t cells = sums.tiles.outer * sums.tiles.columns;
   const ColumnTiles join = join_tiles(1, sums.tiles);

@@ -1,7 +1,7 @@
 // The kernels of FusedAttention and FusedAttentionGrad (ops/fused_attention.h). The matrix of scores is not stored.
 // 16-bit operands use tensor cores (attention_tiles.cuh), other operands use fp32 arithmetic (attention_plain.cuh).
-// Gradients need no atomics: one kernel computes dk and dv with one block per tile of keys, another computes dq with
-// one block per tile of queries. A library may replace the kernels (attention_library.cuh).
+// Gradients need no atomics: one kernel computes dk and dv with one block per tile of keys, another kernel computes dq
+// with one block per tile of queries. A library may replace the kernels (attention_library.cuh).
 #include "backend/cuda/staged.h"
 #include "ops/cuda/attention_library.cuh"
 #include "ops/cuda/attention_plain.cuh"
@@ -15,8 +15,9 @@ bool aligned(std::initializer_list<const void*> pointers) {
                      [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; });
 }
 
-// Returns f(type, width, kind) with compile-time constants: a 16-bit type, and width 32, 64 or 128. Only width 64, the
-// most common one, has kernels without code for masks or dropout. Kernels of other widths branch at run time.
+// Calls f(type, width, kind) with compile-time constants and returns its kernel: a 16-bit type, and width 32, 64 or
+// 128. Only width 64, the most common one, has kernels without code for masks or dropout. Kernels of other widths
+// branch at run time.
 template <class F>
 Kernel by_width(const AttentionTask& t, const F& f) {
   using Any = AttentionKind<true, true>;
@@ -129,7 +130,8 @@ GradKernels plain_gradients(CudaDevice& d, const AttentionTask& t, const GradOpe
           launches(d, t.f.units() * t.query_tiles() * of_queries.parts, of_queries)};
 }
 
-// Gradients on tensor cores. y and dy are 16-bit; result(0), (1), (2) are the addresses of dq, dk and dv, also 16-bit.
+// Returns the gradient kernels on tensor cores. y and dy are 16-bit. result(0), (1), (2) are the addresses of dq, dk
+// and dv, also 16-bit.
 template <class Result>
 GradKernels tiled_gradients(CudaDevice& d, const AttentionTask& t, const GradOperands& o, const void* y, const void* dy,
                             const Result& result) {
@@ -160,7 +162,7 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   const Staged upstream = t.tiled ? Staged::input(a, carve, dy, t.type) : Staged{};
   for (size_t i = 0; i < a.out.size() && t.tiled; ++i) out.push_back(Staged::output(a, carve, a.out[i], t.type));
   const AttentionByLibrary library(a, carve, t, true);
-  const Staged result = t.tiled ? Staged::input(a, carve, y, t.type) : Staged{};  // y in 16 bits
+  const Staged result = t.tiled ? Staged::input(a, carve, y, t.type) : Staged{};  // a copy of y in 16 bits
   float* const sums = carve.take<float>(t.f.batch * t.f.heads * t.f.queries);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
@@ -206,8 +208,8 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   };
 }
 
-// Returns the bytes of the dropout mask that a library reads for the node, 0 if it reads none. The mask of the gradient
-// has the same size.
+// Returns the bytes of the dropout mask that a library reads for the node; 0 if it reads none. The node's gradient
+// needs a mask of the same size.
 int64_t bytes_of_kept(const Graph& g, const Node& n) {
   const auto dims = [&](size_t i) { return i < n.in.size() && n.in[i] ? g.value(n.in[i]).dims : Dims{}; };
   const AttentionForm f = attention_form(n.attrs, dims(0), dims(1), dims(2), dims(3), dims(4));

@@ -69,7 +69,7 @@ class Writer {
   }
 
  private:
-  // Appends an argument. Returns the text that reads it.
+  // Appends an argument of the kernel. Returns the source text that reads it.
   std::string word(uint64_t value) {
     words_.push_back(value);
     return cat("a.w[", words_.size() - 1, ']');
@@ -99,8 +99,8 @@ class Writer {
     steps();
     body_ += "  }\n}\n";
   }
-  // Writes a Body for columns.cuh. Its fetch() loads the operands. Its add() computes the steps, stores their results
-  // and adds to the sums.
+  // Writes a Body for columns.cuh. The Body's fetch() loads the operands. Its add() computes the steps, stores their
+  // results and adds to the sums.
   void columns() {
     addresses();
     const ColumnTiles& t = sums_->tiles;
@@ -149,7 +149,8 @@ class Writer {
     for (const Tensor& t : a_.out)
       out_refs_.push_back(cat("make_ref(", word(reinterpret_cast<uint64_t>(t.data)), ", ", enumerator(t.dtype), ')'));
   }
-  // Writes the loads of the operands' W elements from `at` on. in: the prefix of the variables' names, such as "l.".
+  // Writes the loads of the operands' W elements from index `at` on. in: the prefix of the variables' names, such as
+  // "l.".
   void loads(const std::string& in) {
     rows();
     for (size_t k = 0; k < a_.in.size(); ++k) {
@@ -174,10 +175,10 @@ class Writer {
     }
     store();
   }
-  // Writes the code that computes the row and the column of a group of elements, and the row's index along each outer
-  // axis (digit0, digit1 ...). Broadcast operands are addressed with these. Writes nothing if no operand needs them.
+  // Writes code that computes the row and the column of a group of elements, and the row's index along each outer axis
+  // (digit0, digit1 ...). The addresses of broadcast operands depend on these. Writes nothing if no operand needs them.
   void rows() {
-    size_t first = loop_.extent.size();  // index of the outermost digit that is read
+    size_t first = loop_.extent.size();  // outermost digit that an operand's address depends on
     bool column = false;
     for (size_t k = 0; k < a_.in.size(); ++k) {
       if (loop_.full(k) || stays(k)) continue;

@@ -1,6 +1,6 @@
 // The kernels of GatherRows and GatherElements (ops/gather.cc). Each thread copies one unit of the output from the
-// element that its index names. If both tensors have the same type, units of up to 16 bytes are copied without
-// conversion, as wide as the addresses and row lengths allow. Indices outside the range are clamped (indices.cuh).
+// element that the unit's index names. If both tensors have the same type, a unit is up to 16 bytes, as wide as the
+// addresses and row lengths allow, and is copied without conversion. Indices out of range are clamped (indices.cuh).
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
 #include "ops/cuda/indices.cuh"
@@ -8,7 +8,7 @@
 namespace amp::cuda {
 namespace {
 
-// A mover copies one unit: Bytes without conversion if both tensors have the same type, Converted one converted
+// A mover copies one unit. Bytes copies without conversion, if both tensors have the same type; Converted converts one
 // element, ConvertedFour four.
 template <class T>
 struct Bytes {
@@ -33,8 +33,8 @@ struct alignas(16) Sixteen {
   uint64_t v[2];
 };
 
-// Returns f(mover, elements per unit) for the widest mover that the addresses allow. Elements are copied in contiguous
-// runs of `run` elements that begin at multiples of `run`.
+// Calls f(mover, elements per unit) for the widest mover that the addresses allow, and returns its kernel. Elements are
+// copied in contiguous runs of `run` elements that begin at multiples of `run`.
 template <class F>
 Kernel with_mover(const Tensor& x, const Tensor& y, int64_t run, F f) {
   const int64_t size = size_of(x.dtype);
@@ -61,13 +61,13 @@ Kernel with_mover(const Tensor& x, const Tensor& y, int64_t run, F f) {
   return f(Converted<float>{x, y}, int64_t{1});
 }
 
-// x (outer, n, inner), y (outer, k, inner)
+// Copies rows of x (outer, n, inner) to y (outer, k, inner).
 template <class Move>
 struct GatherRows {
   Move move;
   Ref indices;
   int64_t n;
-  Divisor inner, k;  // inner: in the mover's units
+  Divisor inner, k;  // `inner` is counted in units of the mover
   DEV void operator()(int64_t i) const {
     int64_t o = i;
     const int64_t column = inner.take(o), j = k.take(o);

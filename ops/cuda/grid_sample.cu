@@ -1,7 +1,7 @@
 // The kernels of GridSample and GridSampleGrad (ops/grid_sample.cc).
 //
-// Many outputs may read one input element; which outputs do depends on the grid's values. The gradient of x is
-// therefore summed in 64-bit fixed point. Integer additions give the same sum in every order of the threads, which
+// Many outputs may read the same input element; which outputs do depends on the grid's values. The gradient of x is
+// therefore summed in 64-bit fixed point: integer additions give the same sum in every order of the threads, which
 // float atomics do not. No sort is needed.
 //
 // Each plane (one channel of an image) has its own fixed-point unit (the gradient that integer 1 stands for): the
@@ -54,7 +54,7 @@ struct Shape {
     for (int k = 0; k < rank; ++k)
       t[k] = sample_taps(load<float>(grid, point * rank + (rank - 1 - k)), size[k], mode, padding, align);
   }
-  // Calls f(offset, index of the tap in each dimension) for every input element that an output reads. Taps in the
+  // Calls f(offset, index of the tap in each dimension) for every input element that one output reads. Taps in the
   // padding are skipped.
   template <class F>
   DEV void sources(const SampleTaps<float>* t, F f) const {
@@ -82,9 +82,9 @@ struct Shape {
   }
 };
 
-// The work of thread index i: one output position of an image, for a group of channels.
+// The work of the thread with index i: one output position of an image, for a group of channels.
 struct Item {
-  int64_t image, point, first, last;  // channels [first, last)
+  int64_t image, point, first, last;  // the channels are [first, last)
   DEV Item(const Shape& s, int64_t i) {
     const int64_t row = i / s.out;
     point = i - row * s.out;
@@ -142,7 +142,7 @@ struct GridGrad {
   }
 };
 
-// Computes exponent[plane]: a gradient is multiplied by 2^exponent before it becomes an integer.
+// Computes exponent[plane]. A gradient is multiplied by 2^exponent before it is converted to an integer.
 struct Units {
   Ref dy;
   int64_t n;
@@ -156,7 +156,7 @@ struct Units {
     });
     top = team.reduce(top, 0.0f, Maximum{});
     int e = 0;
-    frexpf(top, &e);  // top < 2^e
+    frexpf(top, &e);  // now top < 2^e
     if (team.leads()) exponent[plane] = 61 - bits - e;
   }
 };
@@ -180,7 +180,7 @@ struct Scatter {
         if (fabsf(g) < INFINITY) {
           if (g != 0) add_whole(sums + plane * s.in + offset, llrint(ldexp(static_cast<double>(g), exponent[plane])));
         } else {
-          broken[plane * s.in + offset] = 1;  // a harmless race, because every thread writes 1
+          broken[plane * s.in + offset] = 1;  // threads may race, but every thread writes 1
         }
       }
     });
@@ -216,7 +216,8 @@ Kernel backward(const KernelArgs& a, Carver& carve) {
   int32_t* const exponent = carve.take<int32_t>(planes);
   if (carve.measuring()) return {};
   CudaDevice& d = device_of(a);
-  // The absolute weights of one output add up to at most 2.6 (three dimensions of cubic taps), which is below 2^3.
+  // The absolute weights of one output add up to at most 2.6 (cubic taps in three dimensions), so 3 bits are enough for
+  // them.
   int bits = 3;
   while ((int64_t{1} << (bits - 3)) < s.out) ++bits;
   const GridGrad of_grid{a.in[0], a.in[1], a.in[2], a.out[1], s};

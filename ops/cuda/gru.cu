@@ -3,7 +3,8 @@
 //   z = f(xz + h Rz^T), r = f(xr + h Rr^T), h' = (1 - z) n + z h
 //   n = g(xn + (r h) Rn^T) with the reset gate before the product
 //   n = g(xn + r hn), hn = h Rn^T + rb with the reset gate after the product (`after`)
-// CudaDevice::gemm() computes the products. The elementwise kernels between them are in this file (recurrent.cuh).
+// CudaDevice::gemm() computes the products. The elementwise kernels between the products are in this file;
+// recurrent.cuh has what they share with LSTM and RNN.
 #include <numeric>
 
 #include "ops/cuda/recurrent.cuh"
@@ -19,7 +20,7 @@ struct Rows {
   DEV void operator()(int64_t i) const { to[i] = from[i % columns]; }
 };
 
-// Activates z and r and computes hn = r h, the operand of the second product. Used if the reset gate is before the
+// Activates z and r and computes r h, the operand of the second product, in hn. Used if the reset gate is before the
 // product.
 struct Reset {
   Activation f;
@@ -39,7 +40,7 @@ struct Reset {
 struct Cell {
   Steps s;
   Activation f, g;
-  bool after;  // the reset gate is after the product; z and r are not yet activated
+  bool after;  // the reset gate is after the product, so z and r are not yet activated
   const float* hn;
   float *y, *hs, *gates;
   int64_t t;

@@ -1,18 +1,18 @@
-// Indices that are read from tensors. Negative indices count from the end. The host refuses a batch with an index out
-// of range before any launch (E_DATA_TOKEN_RANGE). A model may still compute a bad index. Kernels then stay within the
-// tensor: a gather reads the nearest row, a scatter drops the update.
+// Indices that are read from tensors. Negative indices count from the end. The host rejects a batch with an index out
+// of range before any launch (E_DATA_TOKEN_RANGE). The model itself may still compute an index out of range. Kernels
+// then stay within the tensor: a gather reads the nearest row, a scatter drops the update.
 #pragma once
 
 #include "backend/cuda/ref.cuh"
 
 namespace amp::cuda {
 
-// Returns the non-negative index, or -1 if k is out of range.
+// Returns the index, converted to a non-negative one; -1 if k is out of range.
 DEV int64_t wrapped(int64_t k, int64_t n) {
   k = k < 0 ? k + n : k;
   return k < 0 || k >= n ? -1 : k;
 }
-// Returns the nearest index in [0, n).
+// Returns the index in [0, n) that is nearest to k.
 DEV int64_t clamped(int64_t k, int64_t n) {
   k = k < 0 ? k + n : k;
   return k < 0 ? 0 : k >= n ? n - 1 : k;

@@ -9,7 +9,7 @@
 namespace amp::cuda {
 namespace {
 
-constexpr int64_t kScratch = int64_t{64} << 20;  // bytes of workspace, or what 32 matrices need if this is more
+constexpr int64_t kScratch = int64_t{64} << 20;  // bytes of workspace, or what 32 matrices need if that is more
 
 struct Inverse {
   Ref x, y;

@@ -1,6 +1,6 @@
-// The kernels of LayerNorm, LayerNormGrad and LayerNormGradWeights (ops/layer_norm.cc). RMSNorm uses them without the
-// mean. A warp or a block handles a row and keeps it in registers if it is short enough (row_part.cuh). The variance is
-// computed in a second pass over the row, in fp32. Gradients of scale and bias are column sums (columns.cuh).
+// The kernels of LayerNorm, LayerNormGrad and LayerNormGradWeights (ops/layer_norm.cc), which RMSNorm uses without the
+// mean. A warp or a block processes a row and keeps it in registers if it is short enough (row_part.cuh). The variance
+// is computed in a second pass over the row, in fp32. Gradients of scale and bias are column sums (columns.cuh).
 #include "backend/cuda/row_part.cuh"
 #include "ops/cuda/chunk_sums.cuh"
 

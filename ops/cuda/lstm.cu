@@ -59,7 +59,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
 }
 
 // Computes the gradients of step t's pre-activations and updates dc. Prepares dh as the accumulator of the product that
-// follows: 0 for active sequences, unchanged for sequences that have ended.
+// follows: 0 for sequences that are still active, unchanged for sequences that have ended.
 struct CellGrad {
   Steps s;
   Activation f, g, h;
@@ -89,7 +89,8 @@ struct CellGrad {
   }
 };
 
-// The operator returns the summand of one step of one sequence (row) in element `column` of dP (3 H: i, o, f).
+// For the peephole gradient dP (3 H: i, o, f): returns the summand of element `column` that one step of one sequence (a
+// row) contributes.
 struct PeepholeGrad {
   Steps s;
   const float *dgates, *cells, *c0;

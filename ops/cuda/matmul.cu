@@ -1,6 +1,6 @@
 // The kernels of MatMul (ops/matmul.cc). The device's library (cuBLASLt) computes matrix products. A batch is divided
-// into the longest runs whose operands have constant strides; each run is one call. Operands of different types are
-// converted in the workspace first. Integer products have a plain kernel.
+// into the longest runs of matrices whose operands have constant strides; each run is one call. Operands of different
+// types are converted in the workspace first. Products of integers have a plain kernel.
 #include <numeric>
 
 #include "backend/cuda/launch.cuh"
@@ -11,7 +11,7 @@
 namespace amp::cuda {
 namespace {
 
-// The product for k = 0. The sum is empty, so only the bias remains.
+// The product if k = 0: the sum is empty, so only the bias remains.
 struct BiasOnly {
   Ref y, bias;
   int64_t columns;
@@ -31,8 +31,8 @@ struct AddBias {
   }
 };
 
-// Divides the matrices of the batch into runs of equal length in which both operands have constant strides, and returns
-// the largest possible length.
+// Divides the matrices of the batch into runs of equal length, in each of which both operands have constant strides.
+// Returns the largest possible length.
 int64_t run_length(const MatMulProducts& p, const std::vector<int64_t>& oa, const std::vector<int64_t>& ob) {
   int64_t length = p.batch;
   const auto regular = [&](const std::vector<int64_t>& o, int64_t n) {
@@ -50,10 +50,10 @@ int64_t run_length(const MatMulProducts& p, const std::vector<int64_t>& oa, cons
   return 1;
 }
 
-// The product of two integer matrices, one thread per element. Each matrix of a batch is one launch.
+// The product of two integer matrices, with one thread per element. Each matrix of a batch is a separate launch.
 struct IntegerProduct {
   Ref a, b, y;
-  int64_t at_a, at_b, at_y, n, k, ai, ak, bk, bj;  // offsets of the matrices, then extents, then strides
+  int64_t at_a, at_b, at_y, n, k, ai, ak, bk, bj;  // first offsets of the matrices, then extents, then strides
   DEV void operator()(int64_t e) const {
     const int64_t i = quotient(e, n), j = e - i * n;
     uint64_t sum = 0;
@@ -84,14 +84,14 @@ Kernel integer_matmul(const KernelArgs& args) {
   };
 }
 
-// Sets the batch and the strides of a call, and returns the number of products per call. The library also derives the
-// alignment of the operands from the strides.
+// Sets the batch and the strides of a call, and returns the number of products per call. The library also derives from
+// the strides how the operands are aligned.
 int64_t set_strides(Gemm& g, const MatMulProducts& p, const std::vector<int64_t>& oa, const std::vector<int64_t>& ob) {
   int64_t length = run_length(p, oa, ob);
-  // Returns whether some run of an operand begins with less alignment than the library derives from the stride. Calls
-  // then compute single products.
+  // Returns whether some run of an operand begins at an address with less alignment than the library derives from the
+  // stride. If so, each call computes a single product.
   const auto misaligned = [&](const std::vector<int64_t>& o) {
-    if (length <= 1 || (o[1] - o[0]) * size_of(g.in) % 16 != 0) return false;  // the library assumes no alignment
+    if (length <= 1 || (o[1] - o[0]) * size_of(g.in) % 16 != 0) return false;  // then the library assumes no alignment
     for (int64_t i = 0; i < p.batch; i += length) {
       if (o[static_cast<size_t>(i)] * size_of(g.in) % 16 != 0) return true;
     }
@@ -103,7 +103,7 @@ int64_t set_strides(Gemm& g, const MatMulProducts& p, const std::vector<int64_t>
     g.stride_a = oa[1] - oa[0];
     g.stride_b = ob[1] - ob[0];
     g.stride_c = g.m * g.n;
-  } else {  // for single products, the strides only state the alignment of the addresses
+  } else {  // for single products, the strides only state the alignment
     for (const int64_t o : oa) g.stride_a = std::gcd(g.stride_a, o);
     for (const int64_t o : ob) g.stride_b = std::gcd(g.stride_b, o);
     g.stride_c = p.batch > 1 ? g.m * g.n : 0;

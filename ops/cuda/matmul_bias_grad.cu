@@ -1,6 +1,6 @@
 // The kernels of MatMulBiasGrad (ops/matmul_bias_grad.h): the gradients of a linear layer's weight and bias. cuBLASLt
-// computes the product and the column sums in one launch if it supports the types. Its first result is checked
-// (library_product.h). Otherwise a separate kernel computes the sums.
+// computes the product and the column sums in one launch if it supports the types; its first result is checked
+// (library_product.h). Without it, a separate kernel computes the sums.
 #include "backend/cuda/library_product.h"
 #include "backend/cuda/staged.h"
 #include "ops/cuda/column_sums.cuh"
@@ -10,8 +10,8 @@ namespace amp::cuda {
 namespace {
 
 // Returns a kernel that computes the products of all parts. A part is the gradient of one of the concatenated weights.
-// If the addresses of the parts are at a constant distance, it is one batched launch. This holds for q, k and v if the
-// gradient arena has the model's order of parameters.
+// If the addresses of the parts are at a constant distance, all parts are one batched launch. This holds for q, k and v
+// if the gradient arena has the model's order of parameters.
 Kernel products_of_parts(CudaDevice& d, const MatMulBiasGradShape& q, Gemm g, const Staged& a, const Staged& b,
                          const std::vector<Staged>& c) {
   const auto address = [&](size_t i) { return reinterpret_cast<intptr_t>(c[i].data); };
@@ -92,7 +92,7 @@ Kernel prepare(const KernelArgs& args, Carver& carver) {
   const Staged a = Staged::input(args, carver, args.in[0], in), b = Staged::input(args, carver, args.in[1], in);
   const Staged c = Staged::output(args, carver, args.out[0], out);
   const Tensor& summed = args.in[q.of];
-  // The library writes fp32 sums. They go into the output if the output is fp32 and not accumulated, otherwise into
+  // The library writes fp32 sums. It writes them to the output if the output is fp32 and not accumulated, otherwise to
   // workspace. The workspace is reserved in both cases.
   const bool in_place = !accumulate && args.out[1].dtype == DType::f32;
   float* const apart_sums = carver.take<float>(q.columns);

@@ -1,5 +1,5 @@
-// The kernels of MatMulGelu and MatMulGeluGrad (ops/matmul_gelu.h): one launch of cuBLASLt if it supports the operands,
-// otherwise the kernels of MatMul and GeluTanh.
+// The kernels of MatMulGelu and MatMulGeluGrad (ops/matmul_gelu.h): one launch of cuBLASLt if it supports the operands;
+// otherwise the kernels of MatMul and of GeluTanh.
 #include "backend/cuda/library_product.h"
 #include "ops/inner_node.h"
 #include "ops/matmul.h"
@@ -8,7 +8,8 @@
 namespace amp::cuda {
 namespace {
 
-// Returns cuBLASLt's product. Returns null if cuBLASLt cannot read and write the tensors in their storage types.
+// Returns the product that cuBLASLt computes; null if cuBLASLt cannot read and write the tensors in their storage
+// types.
 std::shared_ptr<GuardedProduct> library_product(const KernelArgs& a, const Tensor& result, const Tensor& extra,
                                                 const Tensor& bias, Epilogue epilogue) {
   const MatMulProducts p(a);
@@ -56,7 +57,7 @@ Kernel backward(const KernelArgs& a, Carver& carver) {
     product();
     gelu();
   };
-  KernelArgs two{a.node, {a.in[0], a.in[1]}, a.out, a.workspace, a.state, a.device};  // input 2 is not a bias
+  KernelArgs two{a.node, {a.in[0], a.in[1]}, a.out, a.workspace, a.state, a.device};  // input 2 is no bias
   const auto library = library_product(two, a.out[0], a.in[2], {}, Epilogue::gelu_gradient);
   return guarded(a, library, a.out[0], a.in[2], own);
 }

@@ -1,6 +1,6 @@
 // The kernels of NormSums (ops/norm_sums.h): the gradients of a norm's scale and bias, and optionally another tensor's
-// column sums, in one pass over the rows (columns.cuh). Products and sums are rounded as in the separate operators, so
-// that the bits are equal.
+// column sums, in one pass over the rows (columns.cuh). Products and sums are rounded as separate operators would round
+// them, so that the bits are equal.
 #include "ops/cuda/norm_sums.cuh"
 
 namespace amp::cuda {
@@ -40,7 +40,7 @@ struct Sums {
     if (more) {
       float e[W];
       unpack(more, l.more, e);
-      for (int w = 0; w < W; ++w) d[w] = rounded_sum(d[w], e[w]);  // as a separate Add node computes it
+      for (int w = 0; w < W; ++w) d[w] = rounded_sum(d[w], e[w]);  // rounded as a separate Add node would round it
     }
     for (int w = 0; w < W; ++w) {
       acc[0][w] += scale_term(d[w], p[w], l.mean, l.rstd);

@@ -1,4 +1,4 @@
-// Prepares NormSums (ops/norm_sums.h). Also used by AddNormGradSums.
+// Prepares the kernel of NormSums (ops/norm_sums.h), for NormSums nodes and for AddNormGradSums.
 #pragma once
 
 #include "ops/cuda/chunk_sums.cuh"

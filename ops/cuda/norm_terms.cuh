@@ -1,5 +1,5 @@
 // Elementwise terms that several norm kernels share. Every product and sum is rounded (rounded.h), so that the compiler
-// cannot contract them to fused multiply-adds: all kernels compute the same bits.
+// cannot contract them to fused multiply-adds. So all kernels compute the same bits.
 #pragma once
 
 #include "backend/cuda/thread.cuh"
@@ -11,7 +11,7 @@ namespace amp::cuda {
 DEV float normalized(float x, float mean, float rstd, float scale, float bias) {
   return rounded_sum(rounded_product(rounded_product(x - mean, rstd), scale), bias);
 }
-// Returns the element's summand of the gradient of scale.
+// Returns what one element adds to the gradient of scale.
 DEV float scale_term(float dy, float x, float mean, float rstd) {
   return rounded_product(rounded_product(dy, x - mean), rstd);
 }

@@ -1,6 +1,6 @@
 // The kernels of MaxPool, MaxPoolGrad, MaxPoolIndex, AveragePool and AveragePoolGrad (ops/pool.cc), in NCHW and
-// channels-last layout. Each element of the result has one thread; threads of a warp access contiguous elements.
-// Gradients gather from the windows that cover an input, in the order of the outputs, so that sums do not depend on the
+// channels-last layout. Each element of the result has one thread; threads of a warp access contiguous elements. A
+// gradient element reads all windows that cover its input, in the order of the outputs, so sums do not depend on the
 // order of the threads.
 #include "backend/channels_last.h"
 #include "backend/cuda/rows.cuh"
@@ -12,14 +12,14 @@ namespace {
 
 struct Shape {
   DeviceWindow w;
-  int64_t in, out;   // spatial positions of a plane of the input and the output
+  int64_t in, out;   // number of positions per plane of the input, and of the output
   int64_t step = 1;  // distance of neighboring positions: 1, or the channels in channels-last layout
 
   Shape(const Dims& x, const Dims& y, const Attrs& a) : Shape(window_of(x, y, a)) {
     if (has_channels_last(a)) step = x.back();
   }
   // The result of spot() for element i of a tensor with `own` positions per plane (one channel of an image). place: the
-  // element's position in its plane. other: the offset of the same channel's first position in a tensor with `others`
+  // element's position in its plane. other: offset of the first position of the same channel in a tensor with `others`
   // positions per plane.
   struct Spot {
     int place;
@@ -43,7 +43,7 @@ struct Shape {
   }
 };
 
-// Returns the first tap inside the input, or 0 if there is none.
+// Returns the first tap (element of the window) that is inside the input; 0 if there is none.
 DEV int start(const DeviceAxis& a, int o) {
   const int k = a.first_tap(o);
   return k < a.kernel ? k : 0;
@@ -87,7 +87,7 @@ struct MaxPoolGrad {
   }
 };
 
-// Converts the saved tap of each output to ONNX's flat index into the input.
+// Converts the tap that MaxPool saved for each output to ONNX's flat index into the input.
 struct MaxPoolIndex {
   Ref taps, index;
   Shape s;

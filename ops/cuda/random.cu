@@ -1,4 +1,4 @@
-// The kernels of RandomUniform (ops/random.cc). They draw the same numbers as on the CPU, by Philox.
+// The kernels of RandomUniform (ops/random.cc). By Philox they produce the same numbers as the CPU kernels.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 #include "base/philox.h"
@@ -7,8 +7,8 @@
 namespace amp::cuda {
 namespace {
 
-// Computes elements 4 i to 4 i + 3. Arithmetic is fp64, as on the CPU. fp32 would lose bits of the draw if the bounds
-// are far from 0.
+// Computes elements 4 i to 4 i + 3 in fp64, as on the CPU. In fp32 random bits would be lost if the bounds are far from
+// 0.
 struct Uniform {
   Ref low, high, y;
   const RunState* state;
@@ -25,7 +25,7 @@ struct Uniform {
   }
 };
 
-// Computes element i. The numbers of a row depend on the row's sample in the accumulation step.
+// Computes element i. The random numbers of a row depend on the number of the row's sample in the accumulation step.
 struct UniformRows {
   Ref low, high, y;
   const RunState* state;

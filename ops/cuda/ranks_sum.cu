@@ -1,5 +1,5 @@
-// The kernel of RanksSum (ops/ranks_sum.cc): an all-reduce by NCCL on the device's stream, so that it is recorded with
-// the other kernels.
+// The kernel of RanksSum (ops/ranks_sum.cc): an all-reduce by NCCL on the device's stream, so that it becomes part of
+// the recorded CUDA graph.
 #include "backend/cuda/device.h"
 #include "backend/device_communicator.h"
 

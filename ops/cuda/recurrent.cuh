@@ -1,5 +1,5 @@
 // Code that the kernels of LSTM, GRU and RNN share (semantics: backend/cpu/recurrent/recurrent.h). A time step is one
-// or two matrix products and an elementwise kernel with one thread per sequence and hidden unit. Arithmetic is fp32;
+// or two matrix products and one elementwise kernel with one thread per sequence and hidden unit. Arithmetic is fp32;
 // 16-bit operands are converted in the workspace.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace amp::cuda {
 
-// The order of the time steps, the lengths of the sequences, and the location of the state before a step.
+// The order of the time steps, the lengths of the sequences, and where the state before a step is stored.
 struct Steps {
   int64_t time = 0, batch = 0, hidden = 0;
   bool reverse = false;
@@ -79,16 +79,16 @@ void column_sums(CudaDevice& d, int64_t rows, int64_t columns, const F& f, float
 
 using MatrixProduct = std::function<void(const void*, const void*, void*)>;
 
-// Returns a product in fp32. If k = 0, the product sets c to 0, or leaves c unchanged if beta is 1. The rows of c must
-// then be contiguous.
+// Returns a product in fp32. If k = 0, it sets c to 0, or leaves c unchanged if beta is 1; the rows of c must then be
+// contiguous.
 inline MatrixProduct product(CudaDevice& d, const Gemm& g) {
   if (g.m == 0 || g.n == 0) return [](const void*, const void*, void*) {};
   if (g.k > 0) return d.gemm(g);
   if (g.beta != 0) return [](const void*, const void*, void*) {};
   return [&d, bytes = g.m * g.n * 4](const void*, const void*, void* c) { d.fill(c, 0, bytes); };
 }
-// Alignment of the addresses of a, b and c in the calls of a product (Gemm::stride_a). The distance of each address
-// from an aligned address is a multiple of this many elements. 0: the address itself is aligned.
+// The alignment of the addresses of a, b and c in the calls of a product (Gemm::stride_a). The distance of each
+// address from an aligned address is a multiple of this many elements. 0: the address itself is aligned.
 struct Moving {
   int64_t a = 0, b = 0, c = 0;
 };
@@ -98,8 +98,8 @@ inline Gemm moving(Gemm g, const Moving& by) {
   g.stride_c = by.c;
   return g;
 }
-// Returns a product that computes c (m, n) += a (m, k) b (k, n); b is (n, k) if transposed. lda and ldc are the
-// distances of the rows of a and c.
+// Returns a product that computes c (m, n) += a (m, k) b, where b is (k, n), or (n, k) if `transposed`. lda and
+// ldc: the distances between rows of a and of c.
 inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool transposed, int64_t lda, int64_t ldc,
                             const Moving& by) {
   Gemm g = moving({m, n, k}, by);
@@ -109,7 +109,7 @@ inline MatrixProduct adding(CudaDevice& d, int64_t m, int64_t n, int64_t k, bool
   g.beta = 1;
   return product(d, g);
 }
-// Returns a product that computes c (m, n) = a^T b over `rows` rows. lda is the distance of a's rows.
+// Returns a product that computes c (m, n) = a^T b, a sum over `rows` rows. lda: the distance between rows of a.
 inline MatrixProduct weight_gradient(CudaDevice& d, int64_t m, int64_t n, int64_t rows, int64_t lda,
                                      const Moving& by = {}) {
   Gemm g = moving({m, n, rows}, by);
@@ -118,7 +118,7 @@ inline MatrixProduct weight_gradient(CudaDevice& d, int64_t m, int64_t n, int64_
   return product(d, g);
 }
 
-// The operands of a node in fp32. load() converts the inputs, store() the outputs.
+// The operands of a node in fp32. load() converts the inputs to fp32, store() converts the outputs from fp32.
 struct Operands {
   std::vector<Staged> in, out;
   std::vector<Dims> out_dims;
@@ -140,7 +140,7 @@ struct Operands {
   void store() const {
     for (const Staged& s : out) s.move();
   }
-  // Initializes output i with input j, or with 0 if input j is absent.
+  // Initializes output i with input j, or with 0 if the node has no input j.
   void begin(CudaDevice& d, size_t i, size_t j) const {
     if (input(j))
       d.copy(output(i), input(j), bytes(i));

@@ -1,7 +1,7 @@
 // The kernels of ReduceSum, ReduceMax, ReduceMin and ReduceProd (ops/reduce.cc). x is viewed as (outer, n, inner) and
 // reduced over n. There are four kernels: one thread per result (few summands or many results), column sums
-// (columns.cuh), blocks for long rows, and warps for short rows. ReduceShape chooses by the shape only, so that the
-// bits do not depend on the device.
+// (columns.cuh), blocks for long rows, and warps for short rows. ReduceShape chooses the kernel by the shape only, so
+// that the bits do not depend on the device.
 #include <limits>
 
 #include "backend/cuda/columns.cuh"
@@ -11,7 +11,7 @@
 namespace amp::cuda {
 namespace {
 
-// Reduces columns, as in bias gradients. A thread has W neighboring columns.
+// Reduces columns, for example for bias gradients. A thread reduces W neighboring columns.
 template <class Op, class T, int W>
 struct Columns {
   using Value = T;
@@ -35,8 +35,8 @@ struct Columns {
   DEV void store(int, int64_t cell, T v) const { amp::cuda::store(y, cell, v); }
 };
 
-// Reduces long rows, with one or several blocks each. For columns.cuh, a long row is a matrix of one column and n / W
-// rows.
+// Reduces long rows, with one or several blocks per row. columns.cuh treats a long row as a matrix of one column and n
+// / W rows.
 template <class Op, class T, int W>
 struct LongRows {
   using Value = T;
@@ -60,7 +60,7 @@ struct LongRows {
   DEV void store(int, int64_t cell, T v) const { amp::cuda::store(y, cell, v); }
 };
 
-// Reduces short rows, with one warp each.
+// Reduces short rows, with one warp per row.
 template <class Op, class T, int W>
 struct ShortRows {
   Ref x, y;
@@ -78,7 +78,7 @@ struct ShortRows {
   }
 };
 
-// Computes W neighboring results per thread, for few summands or for enough results to fill the device.
+// Computes W neighboring results per thread. Used if there are few summands or enough results to fill the device.
 template <class Op, class T, int W>
 struct Alone {
   Ref x, y;

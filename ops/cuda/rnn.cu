@@ -8,7 +8,7 @@ namespace {
 struct Cell {
   Steps s;
   Activation f;
-  float *y, *hs;  // y of step t
+  float *y, *hs;  // y of step t; hs: the current state
   int64_t t;
   DEV void operator()(int64_t e) const {
     if (t >= s.length(e / s.hidden)) {

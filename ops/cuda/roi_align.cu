@@ -1,7 +1,7 @@
-// The kernels of RoiAlign and RoiAlignGrad (ops/roi_align.cc). For the gradient in mode avg, the thread of an element
-// of dx visits the regions of the element's image in order. In mode max, the gradient of each bin goes to one element.
-// The gradients are sorted by element and summed (scatter_rows.cuh). Neither mode needs atomics, so the result is the
-// same in every run.
+// The kernels of RoiAlign and RoiAlignGrad (ops/roi_align.cc). For the gradient in mode avg, each element of dx has one
+// thread, which visits the regions of the element's image in order. In mode max, the gradient of each bin goes to one
+// element; the gradients are sorted by element and summed (scatter_rows.cuh). Neither mode needs atomics, so the result
+// is the same in every run.
 #include "ops/cuda/scatter_rows.cuh"
 #include "ops/roi_align.h"
 
@@ -48,8 +48,8 @@ struct Forward {
   }
 };
 
-// Computes dx in mode avg. The thread of an element sums over the samples that touch the element, over the regions of
-// its image in order.
+// Computes dx in mode avg. The thread of an element visits the regions of the element's image in order, and sums over
+// the samples that read the element.
 struct Mean {
   Shape s;
   Ref dy, rois, images, dx;
@@ -80,8 +80,8 @@ struct Mean {
     }
     store(dx, i, sum);
   }
-  // Returns whether all samples along an axis are more than two elements away from element i. The margin covers samples
-  // just outside the axis, which are moved to its first or last element.
+  // Returns whether all samples along an axis are more than two elements away from element i. The margin of two is
+  // needed for samples just outside the axis, which are moved to its first or last element.
   DEV static bool away(float start, float bin, int64_t bins, int64_t i) {
     const float other = start + bin * static_cast<float>(bins), low = start < other ? start : other,
                 high = start < other ? other : start;
@@ -90,8 +90,8 @@ struct Mean {
   }
 };
 
-// Computes in mode max the gradient of each bin and the element that receives it, or one past the last element if the
-// region's image does not exist.
+// For mode max, computes the gradient of each bin and the element that receives it. If the region's image does not
+// exist, the element is one past the last.
 struct Chosen {
   Shape s;
   Ref dy, x, rois, images;

@@ -1,8 +1,8 @@
 // The kernels of ScatterElementsAdd (ops/gather.cc), ScatterElements (ops/scatter_elements.cc) and ScatterNDRows
 // (ops/shape_ops.cc). Updates of the same element are combined in order, without float atomics, so that results are the
-// same in every run. A line is the elements along the axis. In a short line, the thread of an element's first update
-// combines all updates of the element. Long lines are sorted (scatter_rows.cuh). If updates replace the element, an
-// integer atomic maximum finds the last one.
+// same in every run. A line consists of the elements along the axis. In a short line, the thread of an element's first
+// update combines all updates of the element. The updates of long lines are sorted (scatter_rows.cuh). If updates
+// replace the element, an integer atomic maximum finds the last one.
 #include "ops/cuda/scatter_rows.cuh"
 
 namespace amp::cuda {
@@ -12,10 +12,10 @@ namespace {
 struct Meeting {
   Ref indices;
   Lines lines;
-  Divisor along, inner;  // extent of the indices' axis, and the product of the extents after it
+  Divisor along, inner;  // `along`: extent of the indices' axis; `inner`: product of the extents after it
 
-  // If update i is the first update of its target, calls f(update) for all updates of the target in order and returns
-  // true. Otherwise returns false, also if the index of update i is out of range.
+  // If update i is the first one of its target, calls f(update) in order for all updates of that target and returns
+  // true. Otherwise, and if the index of update i is out of range, returns false.
   template <class F>
   DEV bool all(int64_t i, F f) const {
     int64_t o = i;
@@ -45,7 +45,7 @@ Meeting meeting(const Tensor& idx, const Dims& data, int64_t axis) {
           Divisor(std::max<int64_t>(inner, 1))};
 }
 
-// Longer lines are sorted, because comparing all indices of a line with each other takes quadratic time.
+// Lines longer than this are sorted, because comparing all indices of a line with each other takes quadratic time.
 constexpr int64_t kLongLine = 2048;
 
 struct AddMeeting {
@@ -84,13 +84,13 @@ Kernel scatter_add(const KernelArgs& a, Carver& carver) {
   };
 }
 
-// ---- Replacement: the last update of a row wins ----
+// ---- Replacement: the last update of a row is used ----
 
 // Finds the largest i with place(i) == row, for every row.
 template <class Place>
 struct Elect {
   Place place;
-  int32_t* last;  // per row of y: the largest i; initially -1
+  int32_t* last;  // per row of y: the largest i; -1 at first
   int64_t n;
   DEV void operator()(int64_t i) const {
     const int64_t row = place(i);
@@ -137,7 +137,7 @@ Kernel replace_rows(const KernelArgs& a, Carver& carver, const Place& place, int
   return u.dtype == DType::f64 ? finish(0.0) : finish(0.0f);
 }
 
-struct PlainPlace {  // row numbers of ScatterNDRows are not negative
+struct PlainPlace {  // place of ScatterNDRows, whose row numbers are not negative
   Ref rows;
   DEV int64_t operator()(int64_t i) const { return load<int64_t>(rows, i); }
 };
@@ -146,7 +146,7 @@ Kernel scatter_nd(const KernelArgs& a, Carver& carver) {
   return replace_rows(a, carver, PlainPlace{a.in[1]}, a.attrs().i("n", 1), a.attrs().i("inner", 1));
 }
 
-// ---- ScatterElements: none, mul, max, min ----
+// ---- ScatterElements with the reductions none, mul, max, min ----
 
 enum Reduction : int64_t { kNone, kMul, kMax, kMin };
 

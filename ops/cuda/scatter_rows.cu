@@ -15,7 +15,8 @@ struct RowPlace {
   }
 };
 
-// Sums for a table of one or two rows. No sort is needed, because the columns are summed for both rows at once.
+// Sums the rows of a table that has only one or two rows. No sort is needed: one pass sums the columns for each table
+// row.
 constexpr int kFewRows = 2;
 template <int W>
 struct FewRows {
@@ -39,7 +40,7 @@ struct FewRows {
   DEV void add(float (&acc)[kFewRows][W], const Loaded& l, const Context&) const {
     float v[W];
     unpack(x, l.x, v);
-    // Selects the summand, not the sum. If a variable indexed acc, acc would be in local memory.
+    // Selects the summand by comparison instead of indexing acc by a variable, which would place acc in local memory.
     unrolled<kFewRows>([&](auto k) {
       for (int w = 0; w < W; ++w) acc[k][w] += l.place == k ? v[w] : 0.0f;
     });

@@ -1,9 +1,9 @@
 // Adds rows to given places (indices along the axis of extent n) of a tensor, as the gradient of a gather does. The
 // tensor is set to zero first, unless RowSums::accumulate is set. The result has the same bits in every run.
 //
-// The rows are sorted by place and divided into pieces of sixteen, which are summed in parallel. The sum of a place
-// whose rows are in one piece is final. Sums of a place that continues in other pieces go to workspace, and the warps
-// of one block join them. This is fast even if one place has most of the rows, as the place of padding tokens may have.
+// The rows are sorted by place and divided into pieces of sixteen rows, which are summed in parallel. If all rows of a
+// place are in one piece, its sum is final. If they are in several pieces, the sums go to workspace, and the warps of
+// one block add them up. This is fast even if one place has most of the rows, as the place of padding tokens may have.
 #pragma once
 
 #include "backend/cuda/divide.cuh"
@@ -14,12 +14,12 @@
 namespace amp::cuda {
 
 struct RowSums {
-  Ref x, y;  // (outer, k, inner) -> (outer, n, inner); fp32, fp16, bf16
+  Ref x, y;  // x (outer, k, inner) is added to y (outer, n, inner); fp32, fp16, bf16
   int64_t outer = 1, k = 0, n = 0, inner = 1;
-  bool accumulate = false;          // adds the sums to y's values
-  const uint64_t* words = nullptr;  // the sorted places of the k rows (sort_word); rows of place n are dropped
-  // Partial sums (outer, pieces, 2, inner). Sum 0 of a piece is for a place that began in an earlier piece, sum 1 for a
-  // place that begins in the piece and continues in the next.
+  bool accumulate = false;          // whether the sums are added to y's values
+  const uint64_t* words = nullptr;  // places of the k rows, sorted (sort_word); rows with place n are dropped
+  // Partial sums (outer, pieces, 2, inner). Sum 0 of a piece is for a place that began in an earlier piece. Sum 1 is
+  // for a place that begins in this piece and continues in the next.
   float* parts = nullptr;
 
   static constexpr int kPiece = 16;
@@ -34,7 +34,7 @@ struct RowSums {
 };
 
 struct SumPieces {
-  static constexpr int kAbreast = 4;  // rows that are read before the first is added, so that the loads overlap
+  static constexpr int kAbreast = 4;  // rows that are loaded before the first is added, so that loads overlap
   RowSums s;
   Divisor inner, pieces;
   DEV void operator()(int64_t i) const {
@@ -49,7 +49,7 @@ struct SumPieces {
       unrolled<kAbreast>([&](auto j) {
         const int64_t p = first + j;
         const int64_t place = p < end ? static_cast<int64_t>(key_of(s.words[p])) : s.n;
-        if (place >= s.n) return;  // dropped rows are sorted last
+        if (place >= s.n) return;  // dropped rows are sorted to the end
         sum += v[j];
         const bool goes_on = s.joined(p + 1);
         if (goes_on && p + 1 < end) return;
@@ -81,8 +81,8 @@ struct SumPieces {
   }
 };
 
-// Joins the partial sums of each place that begins in one piece and continues in others. One thread block joins 32
-// columns of a place. Its warps divide the pieces in which the place continues.
+// Adds up the partial sums of each place that begins in one piece and continues in others. One thread block
+// processes 32 columns of a place; its warps divide the pieces in which the place continues.
 struct JoinPieces {
   static constexpr bool cooperative = true;
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
@@ -114,9 +114,9 @@ struct JoinPieces {
   }
 };
 
-// Returns a kernel that adds row i to place(i), for i in [0, s.k). place(i) is in [0, s.n]; rows of place s.n are
-// dropped. Used in prepare functions: takes workspace from carver. Throws E_CUDA_SIZE (Exit::unsupported) for 2^32
-// places or rows.
+// Returns a kernel that adds row i to place(i), for i in [0, s.k). place(i) is in [0, s.n]; rows with place s.n
+// are dropped. Prepare functions call this; it takes workspace from carver. Throws E_CUDA_SIZE (Exit::unsupported)
+// for 2^32 or more places or rows.
 template <class Place>
 Kernel sum_rows(const KernelArgs& a, Carver& carver, RowSums s, const Place& place) {
   const Tensor& y = a.out[0];

@@ -1,5 +1,5 @@
-// The kernels of Slice, SliceGrad, Concat, Split and Expand (ops/slice_concat.cc) and Transpose (ops/transpose.cc).
-// They are strided copies (backend/cuda/strided_copy.h). Concat and Split of 2 to 8 parts take one launch, which copies
+// The kernels of Slice, SliceGrad, Concat, Split and Expand (ops/slice_concat.cc) and Transpose (ops/transpose.cc). All
+// are strided copies (backend/cuda/strided_copy.h). Concat and Split of 2 to 8 parts take one launch, which copies
 // units of up to 16 bytes. With more parts, each part is a separate copy.
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/launch.cuh"
@@ -18,7 +18,7 @@ Kernel slice_grad(const KernelArgs& a) {
   CudaDevice& d = device_of(a);
   const Tensor y = a.out[0];
   const Kernel copy = strided_copy(d, a.in[0], whole(a.in[0].dims), y, slice_region(y.dims, a.attrs()), a.in[0].dims);
-  if (a.in[0].numel() == y.numel()) return copy;  // every element is written
+  if (a.in[0].numel() == y.numel()) return copy;  // then the copy writes every element
   return [&d, y, copy] {
     d.fill(y.data, 0, y.bytes());
     copy();
@@ -32,9 +32,9 @@ template <class T, bool joins>
 struct SideBySide {
   T* joined;
   T* part[kMostParts];
-  int64_t end[kMostParts];  // where each part ends in a row
+  int64_t end[kMostParts];  // where each part ends in a row of the joined tensor
   int parts;
-  Divisor width;  // elements in a row of the joined tensor
+  Divisor width;  // elements per row of the joined tensor
   DEV void operator()(int64_t i) const {
     int64_t row = i;
     const int64_t column = width.take(row);

@@ -1,6 +1,6 @@
 // The kernels of Softmax, LogSoftmax and their gradients (ops/softmax.cc), over the last axis. A warp or a block
-// handles a row. It subtracts the row's maximum, sums the exponentials in fp32 and divides. Rows of up to 8 groups of
-// four per thread stay in registers between the passes (row_part.cuh).
+// processes a row: it subtracts the row's maximum, sums the exponentials in fp32 and divides. Rows of up to 8 groups of
+// four elements per thread stay in registers between the passes (row_part.cuh).
 #include "backend/cuda/row_part.cuh"
 
 namespace amp::cuda {
@@ -54,7 +54,7 @@ struct Backward {
       grad.get(g, i, d);
       for (int w = 0; w < W; ++w) {
         sum += Log ? d[w] : p[w] * d[w];
-        if (d[w] != 0) arrived = 1;  // a NaN counts as a nonzero gradient
+        if (d[w] != 0) arrived = 1;  // true for NaN too
       }
     });
     const float first = load<float>(y, row * n);  // read before the reductions, because dx may overwrite y

@@ -1,4 +1,4 @@
-// The kernel of TokenDropout (ops/token_dropout.cc). It drops the same elements as on the CPU.
+// The kernel of TokenDropout (ops/token_dropout.cc). It drops the same elements as the CPU kernel.
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ref.cuh"
 #include "base/philox.h"

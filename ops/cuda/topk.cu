@@ -1,13 +1,13 @@
 // The kernels of TopK (ops/topk.cc). x is viewed as (outer, n, inner); a line is the n elements along the axis.
-// Elements are ordered by value, then by index; NaN counts as largest. Lines of at most 4096 floats are sorted in
-// shared memory by a bitonic network if k > 2. Otherwise k passes each select the next element.
+// Elements are ordered by value, then by index; NaN counts as the largest value. If k > 2, lines of at most 4096 floats
+// are sorted in shared memory by a bitonic network. Otherwise k passes each select the next element.
 #include "backend/cuda/raw.cuh"
 #include "backend/cuda/rows.cuh"
 
 namespace amp::cuda {
 namespace {
 
-// Maps a value to an unsigned integer with the same order.
+// Maps a value to an unsigned integer, so that the integers have the same order as the values.
 DEV uint64_t key_of(float v) {
   if (v != v) return 0xffffffffu;
   v += 0.0f;  // turns -0 into 0
@@ -33,7 +33,7 @@ struct Lines {
     const int64_t outer = quotient(line, inner);
     return outer * length * inner + line - outer * inner;
   }
-  // Elements with a larger key come first.
+  // Returns the key by which elements are ordered: a larger key comes first.
   DEV uint64_t key(int64_t at) const {
     const uint64_t u = key_of(load<T>(x, at));
     return largest ? u : std::is_same_v<T, float> ? 0xffffffffu - u : ~u;

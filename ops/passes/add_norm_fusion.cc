@@ -1,6 +1,6 @@
 // Fuses residual sum, dropout and norm into AddNorm, and their gradients into AddNormGrad (add_norm_fusion.h).
 // NormFuser starts at each LayerNorm and LayerNormGrad, matches the nodes around it and records the replacement. Then
-// it writes the new graph in the old order.
+// it writes the new graph, with the nodes in the old order.
 
 #include "ops/passes/add_norm_fusion.h"
 
@@ -17,13 +17,13 @@ namespace amp {
 
 namespace {
 
-// The fused node that replaces a node.
+// The fused node that replaces a node of the old graph.
 struct Fused {
   const char* op = "";
   std::vector<ValueId> in;
   Attrs attrs;
   std::vector<ValueId> out;   // values of the old graph, in the order of the new node's outputs
-  std::vector<int32_t> gone;  // nodes that are removed, including the replaced one
+  std::vector<int32_t> gone;  // nodes that are removed, including the node that is replaced
 };
 
 class NormFuser {
@@ -85,11 +85,11 @@ class NormFuser {
     const NodeId n = value(v).producer;
     return g_.node(n).op->name == op ? n.index : -1;
   }
-  // Returns made_by(v, op) if v has only one reader, which reads it once; otherwise -1.
+  // Returns made_by(v, op) if exactly one node reads v, once, and v is no output; otherwise -1.
   int32_t made_for_one(ValueId v, const char* op) const {
     return readers(v).size() == 1 && !kept(v) ? made_by(v, op) : -1;
   }
-  // Returns the only reader of v with the operator `op`; -1 if there are none or several.
+  // Returns the only node with the operator `op` that reads v; -1 if there are none or several.
   int32_t reader(ValueId v, const char* op) const {
     int32_t found = -1;
     for (const int32_t n : readers(v)) {
@@ -99,7 +99,7 @@ class NormFuser {
     }
     return found;
   }
-  // Returns the node that casts v from fp32 to 16 bits; otherwise -1.
+  // Returns the node that casts v from fp32 to 16 bits; -1 if there is none.
   int32_t low_copy(ValueId v) const {
     const int32_t n = reader(v, "Cast");
     return n >= 0 && value(v).dtype == DType::f32 && is_low(value(g_.node(NodeId{n}).out[0]).dtype) ? n : -1;
@@ -109,7 +109,7 @@ class NormFuser {
     return std::all_of(all.begin(), all.end(),
                        [&](int32_t r) { return r > n || std::count(but.begin(), but.end(), r) > 0; });
   }
-  // True if the Add n sums two tensors of one shape.
+  // Returns whether the Add n sums two tensors of the same shape.
   bool plain_sum(int32_t n) const {
     const Node& add = g_.node(NodeId{n});
     const Dims& d = value(add.out[0]).dims;
@@ -121,7 +121,8 @@ class NormFuser {
     to.set("rows", from.i("rows", 1));
     if (from.has("length")) to.set("length", from.i("length", 1));
   }
-  // Returns the Dropout `plain`, or the TokenDropout `packed` if its tokens are rows of n elements; otherwise -1.
+  // plain: the index of a Dropout node, or -1. packed: that of a TokenDropout node, or -1. Returns `plain`, or `packed`
+  // if its tokens are rows of n elements; otherwise -1.
   int32_t dropout_of_rows(int32_t plain, int32_t packed, int64_t n) const {
     if (packed < 0) return plain;
     const Node& node = g_.node(NodeId{packed});
@@ -145,7 +146,7 @@ class NormFuser {
     f.attrs = norm.attrs;
     f.gone = {at, add};
     const Node& sum = g_.node(NodeId{add});
-    // Selects the branch of the sum: the operand with dropout, otherwise the operand with a bias.
+    // Selects the operand of the sum that is the branch: the operand with dropout, or else the operand with a bias.
     size_t which = 0;
     for (const size_t i : {1, 0}) {
       if (made_for_one(sum.in[i], "Add") >= 0) which = i;

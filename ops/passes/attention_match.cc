@@ -1,5 +1,5 @@
-// Matches unfused attention from its last product backwards (attention_match.h): dropout, softmax, masks, scale,
-// then the product of q and k. emit_attention() writes the FusedAttention.
+// Matches unfused attention (attention_match.h), beginning with the last operator: the product with v, then dropout,
+// softmax, masks, scale, and the product of q and k. emit_attention() writes the FusedAttention node.
 
 #include "ops/passes/attention_match.h"
 
@@ -19,7 +19,8 @@ AttentionMatcher::AttentionMatcher(const Graph& g, const std::vector<DType>& com
   }
 }
 
-// Removes all Mul(x, c), Mul(c, x) and Div(x, c) around x and multiplies the constants into scale.
+// Skips all Mul(x, c), Mul(c, x) and Div(x, c) with a constant c and multiplies the constants into scale. Returns the
+// remaining x.
 ValueId AttentionMatcher::unscaled(ValueId v, double& scale) {
   for (;;) {
     const Node* mul = producer(v, "Mul");
@@ -36,12 +37,12 @@ ValueId AttentionMatcher::unscaled(ValueId v, double& scale) {
   }
 }
 
-// Finds k from the right operand (.., H, Sk), or (.., Sk, H) if the product transposes it.
+// Sets k from the right operand b of the product, which is (.., H, Sk), or (.., Sk, H) if `transposed`.
 void AttentionMatcher::find_keys(ValueId b, bool transposed, AttentionMatch& m) {
   m.k = unscaled(b, m.scale);
   m.k_transposed = !transposed;
   if (transposed) return;
-  // k may be transposed as Reshape(Transpose(Reshape(k, (B N, Sk, H)), (0, 2, 1))).
+  // k may have been transposed as Reshape(Transpose(Reshape(k, (B N, Sk, H)), (0, 2, 1))).
   const Node* outer = producer(m.k, "Reshape");
   const Node* swap = outer ? producer(outer->in[0], "Transpose") : nullptr;
   const Node* inner = swap ? producer(swap->in[0], "Reshape") : nullptr;
@@ -70,7 +71,7 @@ bool AttentionMatcher::scores(ValueId z, AttentionMatch& m) {
       return !from_param_[static_cast<size_t>(v.index)] && is_float(g_.value(v).dtype);
     };
     if (const Node* add = producer(z, "Add")) {
-      if (m.keep) return false;  // a Where mask and added masks do not combine
+      if (m.keep) return false;  // a Where mask cannot be combined with added masks
       const size_t i = is_mask(add->in[1]) ? 1 : 0;
       if (!is_mask(add->in[i]) || dims(add->in[1 - i]) != dims(z)) return false;
       take(z, "Add");
@@ -91,7 +92,7 @@ bool AttentionMatcher::scores(ValueId z, AttentionMatch& m) {
       z = x;
       continue;
     }
-    const ValueId x = unscaled(z, m.scale);  // only a scale of the product, not one that the mask shares
+    const ValueId x = unscaled(z, m.scale);  // the scale must apply to the product only, not also to a mask
     if (x == z || !producer(x, "MatMul")) return false;
     z = x;
   }
@@ -105,7 +106,7 @@ bool AttentionMatcher::probabilities(ValueId p, AttentionMatch& m) {
     p = drop->in[0];
     if (uses(p) != 1) return false;
   }
-  if (const Node* where = producer(p, "Where")) {  // Where(IsNaN(p), 0, p)
+  if (const Node* where = producer(p, "Where")) {  // matches Where(IsNaN(p), 0, p)
     const Node* nan = producer(where->in[0], "IsNaN");
     const auto zero = scalar(where->in[1]);
     if (!nan || !zero || *zero != 0 || nan->in[0] != where->in[2] || uses(where->in[2]) != 2 || uses(where->in[0]) != 1)
@@ -170,7 +171,7 @@ std::optional<AttentionMatch> AttentionMatcher::match(NodeId root, const Node& n
 
 namespace {
 
-// Returns the (B, S, N, H) value of which v is the transpose with heads in front, or an invalid value.
+// If v is the transpose of a (B, S, N, H) value to heads before positions, returns that value; otherwise an invalid id.
 ValueId before_heads(const Builder& b, ValueId v) {
   const Value& x = b.value(v);
   if (x.kind != ValueKind::temp) return {};

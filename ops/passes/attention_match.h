@@ -1,7 +1,7 @@
-// Matches the unfused forms of attention that exporters write: MatMul(q, k^T), scaled before or after; masks added
-// or selected by Where; Softmax; NaN rows replaced by 0; Dropout; MatMul with v. They become one FusedAttention if both
-// products compute in one type, and the operators between them compute in that type or in fp32 (kernels keep scores in
-// fp32). No mask may depend on a parameter.
+// Matches the unfused forms of attention that exporters write: MatMul(q, k^T), scaled before or after; masks added or
+// selected by Where; Softmax; NaN rows replaced by 0; Dropout; MatMul with v. These nodes become one FusedAttention if
+// both products compute in one type, and the operators between them compute in that type or in fp32 (kernels keep
+// scores in fp32). No mask may depend on a parameter.
 #pragma once
 
 #include <functional>
@@ -13,21 +13,21 @@
 namespace amp {
 
 struct AttentionMatch {
-  ValueId q, v;  // (.., Sq, H), (.., Sk, Hv), rank 3 or 4, equal leading dims
-  ValueId k;     // (.., Sk, H), or k^T if transposed
+  ValueId q, v;  // (.., Sq, H), (.., Sk, Hv): rank 3 or 4, equal leading dims
+  ValueId k;     // (.., Sk, H), or k^T if `transposed`
   bool k_transposed = false;
   std::vector<ValueId> added;  // masks that are added to the scores
-  ValueId keep;                // a boolean mask, or invalid
+  ValueId keep;                // boolean mask of a Where; invalid if there is none
   bool keep_means_hide = false;
   double fill = 0, scale = 1;
   bool empty_rows_zero = false;
-  Attrs dropout;  // attributes of the Dropout node; empty if there is none
+  Attrs dropout;  // attributes of the Dropout; empty if there is none
 };
 
 class AttentionMatcher : public Matcher {
  public:
   AttentionMatcher(const Graph& g, const std::vector<DType>& compute);
-  // root: the product with v.
+  // Returns the attention whose last node is `root`, the product with v; nullopt if the nodes do not match.
   std::optional<AttentionMatch> match(NodeId root, const Node& node);
 
  private:
@@ -41,7 +41,7 @@ class AttentionMatcher : public Matcher {
   std::vector<bool> from_param_;
 };
 
-// Returns (.., Sq, Hv), as the product does. at: maps a value of the old graph to the new one.
+// Adds FusedAttention. Returns a value of the old product's dims (.., Sq, Hv). at: old value -> value of the new graph.
 ValueId emit_attention(Builder& b, const AttentionMatch& m, const std::function<ValueId(ValueId)>& at);
 
 }  // namespace amp

@@ -15,7 +15,7 @@ namespace amp {
 
 namespace {
 
-// A normalization with its activation, and their gradients if there are any.
+// A batch normalization with its activation, and the gradients of both if the graph has them.
 struct Activated {
   NodeId norm, activation, activation_grad, norm_grad;
 };
@@ -64,8 +64,9 @@ class Finder {
 
  private:
   bool named(const Node& n, const char* op) const { return n.op->name == op; }
-  // True if rounding v before or after the activation gives the same bits. Rounding to bf16 keeps the sign and does
-  // not cross a limit of Clip that bf16 represents exactly. Rounding to fp16 turns small numbers into zeros.
+  // Returns whether rounding v before or after the activation gives the same bits. fp32 is not rounded. Rounding to
+  // bf16 keeps the sign and does not cross a limit of Clip that bf16 represents exactly. fp16 turns small numbers into
+  // zeros.
   bool stays(ValueId v, const Node& activation) const {
     const DType t = g_.value(v).dtype;
     if (t != DType::bf16) return t == DType::f32;
@@ -77,7 +78,7 @@ class Finder {
   }
   const std::vector<NodeId>& readers(ValueId v) const { return readers_[static_cast<size_t>(v.index)]; }
 
-  // Sets a.norm_grad. True if only the gradient of the same normalization reads the activation's gradient.
+  // Sets a.norm_grad. Returns whether only the gradient of the same normalization reads the activation's gradient.
   bool find_gradient(const Node& norm, Activated& a, const Node& activation) const {
     const ValueId dy = g_.node(a.activation_grad).out[0];
     if (readers(dy).size() != 1 || !readers(dy)[0] || !stays(dy, activation) ||
@@ -94,7 +95,7 @@ class Finder {
   std::vector<std::vector<NodeId>> readers_;
 };
 
-// Returns the attributes of `norm` with the activation. type: the type of the activation's input.
+// Returns the attributes of `norm` with those of the activation added. type: the type of the activation's input.
 Attrs with_activation(const Node& norm, const Node& activation, DType type) {
   Attrs a = norm.attrs;
   const bool relu = activation.op->name == "Relu";
@@ -110,7 +111,7 @@ Attrs with_activation(const Node& norm, const Node& activation, DType type) {
 
 Graph activate_batch_norms(const Graph& g) {
   const Finder finder(g);
-  std::map<NodeId, Activated> at;  // key: the node of the norm and the node of its gradient
+  std::map<NodeId, Activated> at;  // node of the norm, and node of its gradient -> what replaces it
   std::vector<bool> gone(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
     const auto found = finder.behind(NodeId{n});
@@ -136,7 +137,7 @@ Graph activate_batch_norms(const Graph& g) {
       node.out[0] = g.node(a.activation).out[0];
     } else {
       node.in[0] = g.node(a.activation_grad).in[1];
-      node.in.push_back(g.node(a.norm).in[2]);  // the bias
+      node.in.push_back(g.node(a.norm).in[2]);  // adds the bias
     }
     copy.add(node, node.in, node.out, types_of(g, node.out));
   }

@@ -1,5 +1,6 @@
-// NHWC regions (channels_last.h). Union-find joins neighboring nodes with an NHWC form to regions. A region is kept
-// if it copies fewer bytes than its convolutions would separately. Rewriter then inserts transposes at the borders.
+// NHWC regions (channels_last.h). Union-find joins neighboring nodes that have an NHWC form to regions. A region is
+// kept if its border copies fewer bytes than its convolutions would copy separately. Rewriter then inserts transposes
+// at the borders.
 
 #include "ops/passes/channels_last.h"
 
@@ -17,7 +18,7 @@ namespace amp {
 
 namespace {
 
-// Determines the nodes that change their layout.
+// Determines which nodes are converted to NHWC.
 class Regions {
  public:
   Regions(const Graph& g, bool fp32)
@@ -50,14 +51,14 @@ class Regions {
     while (region_[static_cast<size_t>(n)] != n) n = region_[static_cast<size_t>(n)];
     return n;
   }
-  // Returns the bytes that a change of v's layout copies: 0 if v has one channel or one position.
+  // Returns the bytes that changing the layout of v copies: 0 if v has one channel or one position.
   int64_t moved(ValueId v) const {
     const Value& x = g_.value(v);
     Dims d = x.dims;
     d.insert(d.begin(), 4 - std::min<size_t>(d.size(), 4), 1);
     return d.size() != 4 || d[1] == 1 || d[2] * d[3] == 1 ? 0 : numel(d) * size_of(x.dtype);
   }
-  // Calls f(v, is_result) for each operand and result v that is NHWC in the node's form.
+  // Calls f(v, is_result) for each operand and result v of node n that is NHWC in the node's NHWC form.
   template <class F>
   void each_image(int32_t n, F f) const {
     const Node& node = g_.node(NodeId{n});
@@ -83,7 +84,7 @@ class Regions {
     if (from) each_image(from.index, [&](ValueId x, bool result) { made = made || (x == v && result); });
     return made;
   }
-  // True if a node other than n reads v in NHWC.
+  // Returns whether a node other than n reads v in NHWC layout.
   bool read_last(ValueId v, int32_t n = -1) const {
     const auto& readers = readers_[index(v)];
     return std::any_of(readers.begin(), readers.end(), [&](int32_t r) { return r != n && reads_last(r, v); });
@@ -94,8 +95,8 @@ class Regions {
            std::any_of(readers.begin(), readers.end(), [&](int32_t r) { return !reads_last(r, v); });
   }
 
-  // Removes a node at the border of a region, unless it is a convolution, if transposing on the node's inner side
-  // copies fewer bytes. For example, images are transposed after their cast to 16 bits.
+  // Removes a node at the border of a region if transposing on the node's inner side copies fewer bytes; convolutions
+  // are not removed. For example, images are transposed after their cast to 16 bits.
   void trim() {
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
       if (may_leave(n, false)) forms_[static_cast<size_t>(n)].reset();
@@ -107,7 +108,7 @@ class Regions {
   bool may_leave(int32_t n, bool at_end) const {
     if (!has_form(n) || forms_[static_cast<size_t>(n)]->gains || forms_[static_cast<size_t>(n)]->same) return false;
     bool border = true;
-    int64_t now = 0, then = 0;  // bytes copied with the node inside, and outside
+    int64_t now = 0, then = 0;  // bytes copied with the node inside the region, and outside
     each_image(n, [&](ValueId v, bool result) {
       if (result && at_end) {
         border = border && !read_last(v);
@@ -136,8 +137,8 @@ class Regions {
       });
     }
   }
-  // Computes the bytes that each region saves: the copies that its convolutions would make separately, minus the
-  // copies at the border of the region.
+  // Computes the bytes that each region saves: those that its convolutions would copy separately, minus those that are
+  // copied at the region's border.
   void weigh() {
     std::set<std::pair<int32_t, ValueId>> crossing;
     for (int32_t n = 0; n < g_.n_nodes(); ++n) {
@@ -160,10 +161,10 @@ class Regions {
 
   const Graph& g_;
   std::vector<std::optional<ChannelsLastForm>> forms_;  // indexed by node: its NHWC form, if it has one
-  std::vector<int32_t> region_;                         // union-find, indexed by node: a node of its region
+  std::vector<int32_t> region_;                         // union-find, indexed by node: another node of its region
   std::vector<std::vector<int32_t>> readers_;           // indexed by value: nodes that read it
-  std::set<ValueId> kept_;                              // graph outputs and the gradients of parameters
-  std::map<int32_t, int64_t> saved_;                    // bytes, by region
+  std::set<ValueId> kept_;                              // graph outputs and gradients of parameters
+  std::map<int32_t, int64_t> saved_;                    // region -> bytes that it saves
 };
 
 class Rewriter {
@@ -230,7 +231,7 @@ class Rewriter {
   void plain(const Node& node) {
     std::vector<ValueId> in;
     for (const ValueId v : node.in) in.push_back(first(v));
-    // A transpose of the model next to an inserted transpose: the builder merges or cancels them.
+    // A Transpose of the model may be next to an inserted one; the builder merges or cancels both.
     if (node.op->name == "Transpose") return first_.set(node.out[0], b_.transpose(in[0], node.attrs.ints("perm")));
     const NodeId made = out_.add_copy(node, std::move(in), types_of(g_, node.out));
     first_.set(node.out, out_.node(made).out);
@@ -241,8 +242,8 @@ class Rewriter {
   Regions regions_;
   Graph out_;
   Builder b_;
-  ValueMap first_;             // indexed by value of the old graph: its version in the old layout
-  std::vector<ValueId> last_;  // indexed by value of the old graph: its NHWC version, if there is one
+  ValueMap first_;             // value of the old graph -> its copy in the old layout
+  std::vector<ValueId> last_;  // indexed by value of the old graph: its NHWC copy; may be invalid
   std::set<ValueId> from_chain_;
 };
 

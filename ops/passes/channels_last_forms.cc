@@ -1,6 +1,5 @@
-// NHWC forms of operators: one row per operator in the table below.
-// A form lists the inputs and outputs in NHWC and the converted attributes; a node without a form stays outside of
-// regions.
+// NHWC forms of operators: the table below has one row per operator. A form lists the inputs and outputs in NHWC and
+// the converted attributes. A node without a form remains outside of regions.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -44,8 +43,8 @@ Form marked(const NodeContext& a) {
 
 bool is_spatial(const Value& v) { return v.dims.size() == kRank && numel(v.dims) > 0; }
 
-// Convolutions on tensor cores, whose operands have one type. Depthwise convolutions have no form, because they only
-// have NCHW kernels.
+// Form of convolutions on tensor cores, whose operands have one type. Depthwise convolutions have no form, because they
+// have only NCHW kernels.
 Form convolution(const NodeContext& a) {
   const Value &x = a.in(0), &w = a.in(1), &y = a.out(0);
   const auto fits = [&](const Value& v) {
@@ -62,7 +61,7 @@ Form convolution(const NodeContext& a) {
 Form of_window(const NodeContext& a) { return is_spatial(a.in(0)) && is_spatial(a.out(0)) ? marked(a) : Form{}; }
 Form norm(const NodeContext& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
 
-// Elementwise operators, with broadcasting.
+// Form of elementwise operators, with broadcasting.
 Form elementwise(const NodeContext& a) {
   if (a.n.op->effect != Effect::pure || !is_spatial(a.out(0))) return {};
   // Casts of parameters are excluded, because the cast cache computes them (backend/param_cache.h).
@@ -72,10 +71,10 @@ Form elementwise(const NodeContext& a) {
   return f;
 }
 
-// In NHWC, too, the random bits of an element are those of its position in NCHW.
+// Form of Dropout. The random bits of an element in NHWC are those of its position in NCHW.
 Form dropout(const NodeContext& a) { return is_spatial(a.in(0)) ? marked(a) : Form{}; }
 
-// A transpose of the model between NCHW and NHWC. In this form the input and the output are the same tensor.
+// Form of a Transpose of the model between NCHW and NHWC. In this form input and output are the same tensor.
 Form transposition(const NodeContext& a) {
   if (!is_spatial(a.in(0))) return {};
   const std::vector<int64_t> perm = a.n.attrs.ints("perm");
@@ -95,7 +94,7 @@ Attrs moved_axis(const Attrs& attrs) {
 }
 Form along_axis(const NodeContext& a) { return is_spatial(a.in(0)) ? with(a, moved_axis(a.n.attrs)) : Form{}; }
 
-// Slice, SliceGrad and Expand, whose attributes have a number per axis.
+// Form of Slice, SliceGrad and Expand, whose attributes have one number per axis.
 Form of_region(const NodeContext& a) {
   if (!is_spatial(a.out(0)) || !is_spatial(a.in(0))) return {};
   Attrs attrs = a.n.attrs;
@@ -105,7 +104,7 @@ Form of_region(const NodeContext& a) {
   return with(a, std::move(attrs));
 }
 
-// Reductions whose axes are adjacent in NHWC too, as ops/reduce.cc requires.
+// Form of reductions whose axes are adjacent in NHWC too, which ops/reduce.cc requires.
 Form reduction(const NodeContext& a) {
   if (!is_spatial(a.in(0))) return {};
   const Dims dims = channels_last(a.in(0).dims);
@@ -120,7 +119,7 @@ Form reduction(const NodeContext& a) {
   }
   Attrs attrs = a.n.attrs;
   attrs.set("axes", axes);
-  // The axes that are not reduced must keep their order. They do not if channels and a spatial axis remain.
+  // The remaining axes must keep their order. They do not if both channels and a spatial axis remain.
   const bool kept = attrs.i("keepdims", 1) != 0, channels = !gone(3), places = !gone(1) || !gone(2);
   if (!kept && channels && places) return {};
   Form f = with(a, std::move(attrs));

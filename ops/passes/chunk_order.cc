@@ -1,7 +1,7 @@
 // order_chunks() (label_rows.h). A chunk consists of the nodes that depend on its Slice of the input kRowInput. Nodes
-// that do not depend on a chunk stay first. The other nodes follow, ordered by the last of the chunks on which they
-// depend. Autodiff goes backwards, so it adds the gradients of the last chunk first. Therefore the last chunk comes
-// first here. Only one partial sum of a weight's gradient is stored at a time.
+// that depend on no chunk come first. The other nodes follow, ordered by the last chunk on which they depend. Autodiff
+// goes through the chunks backwards and adds the gradients of the last chunk first, so the chunks are placed in reverse
+// order: the last chunk first. Then only one partial sum of a weight's gradient is stored at a time.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -15,7 +15,7 @@ namespace amp {
 Graph order_chunks(const Graph& g) {
   const ValueId rows = g.input(kRowInput);
   if (!rows) return g;
-  std::vector<int64_t> turn(static_cast<size_t>(g.n_values()), 0);  // 0: does not depend on a chunk
+  std::vector<int64_t> turn(static_cast<size_t>(g.n_values()), 0);  // 0: the value does not depend on a chunk
   std::vector<std::pair<int64_t, int32_t>> order;
   for (int32_t i = 0; i < g.n_nodes(); ++i) {
     const Node& n = g.node(NodeId{i});

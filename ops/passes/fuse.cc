@@ -1,4 +1,4 @@
-// Elementwise fusion (fuse.h). Fuser greedily merges producers and readers of one output shape into groups, within
+// Elementwise fusion (fuse.h). Fuser greedily merges nodes of one output shape and their readers into groups, within
 // the limits of a kernel, unless that would create a cycle. Then it writes the groups in an order that respects their
 // dependencies.
 
@@ -23,11 +23,11 @@ namespace amp {
 
 namespace {
 
-constexpr size_t kSumOperands = 6;  // limit for a group with sums, which keeps operands of several rows in registers
+constexpr size_t kSumOperands = 6;  // limit for groups with sums: they keep operands of several rows in registers
 
 bool stored_in_registers(DType t) { return t == DType::f32 || is_low(t) || t == DType::boolean; }
 
-// True if a Fused node can compute n.
+// Returns whether a Fused node can compute n as one of its steps.
 bool can_be_step(const Graph& g, const Node& n) {
   if (n.out.size() != 1 || n.in.empty()) return false;
   const auto type = [&](size_t i) { return g.value(n.in[i]).dtype; };
@@ -86,7 +86,8 @@ class Fuser {
     }
   }
 
-  // Adds each column sum to the group that stores the sum's operand, so that the operand is not loaded again.
+  // Adds each column sum to the group that stores the sum's operand, so that the operand is not loaded again for the
+  // sum.
   void add_sums() {
     for (int n = 0; n < g_.n_nodes(); ++n) {
       const Node& sum = node(n);
@@ -120,8 +121,8 @@ class Fuser {
         }
       }
     }
-    // A group is placed at the position of its last member, or before its first reader if that is earlier. A group of
-    // one node keeps the node's position.
+    // A group is placed at the position of its last member, or before the first reader of the group if that is earlier.
+    // A group of one node keeps the node's position.
     using Ready = std::pair<int, int>;
     std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
     const auto key = [&](size_t i) {
@@ -174,7 +175,8 @@ class Fuser {
     }
     return inputs.size() <= limits_.inputs && outputs <= limits_.outputs && !path_around(a, b) && !path_around(b, a);
   }
-  // True if the group can add in the same order as the sum's own kernel. All sums of a group have the same shape.
+  // Returns whether the group can add in the same order as the sum's own kernel. All sums of a group have the same
+  // shape.
   bool sums_along(int group, const Node& sum) const {
     const Dims& dims = g_.value(sum.in[0]).dims;
     const ReduceShape shape(dims, sum.attrs.ints("axes"));
@@ -199,7 +201,8 @@ class Fuser {
     return kept_[index(y)] || std::any_of(readers.begin(), readers.end(), [&](int r) { return !inside(r); });
   }
 
-  // True if a path from a to b passes through a node outside of both groups. Merging them would then create a cycle.
+  // Returns whether a path from a to b passes through a node outside of both groups. If so, merging a and b would
+  // create a cycle.
   bool path_around(int a, int b) {
     ++stamp_;
     std::vector<int> todo;
@@ -245,7 +248,7 @@ class Fuser {
     const auto inside = [&](int n) { return n >= 0 && group_of(n) == static_cast<int>(group); };
     FusedProgram p;
     std::vector<ValueId> in, outputs;
-    std::map<int, int> number;  // indexed by value of the old graph: number of the value in the program
+    std::map<int, int> number;  // value of the old graph -> number of the value in the program
     for (const int m : nodes) {
       for (const ValueId v : node(m).in) {
         if (inside(producer(v)) || !number.emplace(v.index, static_cast<int>(in.size())).second) continue;
@@ -297,7 +300,7 @@ class Fuser {
 }  // namespace
 
 Graph fuse_elementwise(const Graph& original, const FuseLimits& limits) {
-  const Graph g = prune(original);  // every group must have an output
+  const Graph g = prune(original);  // removes unused nodes, because every group must have an output
   Fuser f(g, limits);
   f.group();
   f.add_sums();

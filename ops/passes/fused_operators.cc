@@ -159,7 +159,7 @@ std::optional<Norm> match_rms_norm(NormMatcher& m, NodeId root, const Node& mul)
   return std::nullopt;
 }
 
-// Appends the factors of the product v to `out`. Follows Muls that have no other readers, up to `depth`.
+// Appends the factors of the product v to `out`. Follows Muls whose result has no other readers, up to `depth` levels.
 void factors(NormMatcher& m, ValueId v, std::vector<ValueId>& out, int depth) {
   const Node* mul = depth > 0 && m.uses(v) == 1 ? m.producer(v, "Mul") : nullptr;
   if (!mul) {
@@ -189,7 +189,7 @@ const char* gelu_gate(NormMatcher& m, ValueId gate, ValueId x) {
   if (!cubic || (cubic->in[0] != x && cubic->in[1] != x)) return nullptr;
   std::vector<ValueId> f;
   factors(m, cubic->in[0] == x ? cubic->in[1] : cubic->in[0], f, 4);
-  if (f.size() == 3) {  // x^2 is a single value if it is shared
+  if (f.size() == 3) {  // a shared x^2 is a single value
     std::vector<ValueId> more;
     for (const ValueId v : f) {
       const Node* sq = m.producer(v, "Mul");
@@ -212,7 +212,7 @@ struct Gelu {
   ValueId x;
   const char* op;
 };
-// Matches x * 0.5 * gate(x), in any order of multiplication.
+// Matches x * 0.5 * gate(x), with the factors in any order.
 std::optional<Gelu> match_gelu(NormMatcher& m, NodeId root, const Node& mul) {
   m.start(root);
   std::vector<ValueId> f;
@@ -239,8 +239,8 @@ class Former {
       const Node& node = g_.node(NodeId{n});
       b_.origin = node.origin;
       const ValueId composite = try_composite(NodeId{n}, node);
-      // A scalar constant of higher rank than x raises the rank of the result. The fused operator would not, so its
-      // result is used only if the dims are the same.
+      // A scalar constant of higher rank than x raises the rank of the unfused result, but not of the fused operator's
+      // result. So the fused operator is used only if the dims are equal.
       if (composite && out_.value(composite).dims == m_.dims(node.out[0])) {
         mapped.set(node.out[0], composite);
         continue;
@@ -288,7 +288,7 @@ class Former {
       const Node* mm = m_.take(product, "MatMul");
       if (!mm || mm->in.size() != 2 || m_.uses(product) != 1 || !m_.vector_of(bias, product) || !m_.one_type())
         continue;
-      // The kernel supports a bias for a single product, not for a batch.
+      // Kernels support a bias for a single product, not for a batch of products.
       if (m_.dims(mm->in[1]).size() != 2 || (m_.dims(mm->in[0]).size() != 2 && mm->attrs.i("transA", 0) != 0)) continue;
       return b_.op("MatMul",
                    {mapped(mm->in[0]), mapped(mm->in[1]), b_.reshape(mapped(bias), {m_.dims(product).back()})},
@@ -297,7 +297,7 @@ class Former {
     return {};
   }
 
-  // Merges c * MatMul and MatMul / c into alpha, if the product has no other readers.
+  // Merges the factor of c * MatMul or MatMul / c into MatMul's alpha, if the product has no other readers.
   ValueId scaled_product(NodeId id, const Node& node) {
     for (size_t i = 0; i < (node.op->name == "Mul" ? 2u : 1u); ++i) {
       m_.start(id);

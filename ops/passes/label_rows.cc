@@ -1,6 +1,7 @@
 // Row selection (label_rows.h). RowSelector goes through the graph backwards, from the losses, to find the values of
-// which only rows with a label are needed. Then it writes a graph that computes only these rows of them. PlaceValues
-// (padding_flow.h) shows where a loss is 0: a row without a label has the place of a padded position there.
+// which only rows with a label are needed. Then it writes a graph that computes only these rows of such values.
+// PlaceValues (padding_flow.h) shows where a loss is 0; for that analysis, a row without a label takes the role of a
+// padded position.
 
 #include "ops/passes/label_rows.h"
 
@@ -20,17 +21,17 @@ namespace {
 
 constexpr TokenForm kFlat{1, true};
 
-// The part of a value that the value's readers need.
+// How much of a value its readers need.
 struct RowDemand {
   enum Kind : uint8_t { none, rows, all } kind = none;
-  TokenForm form;  // the form of the rows, if kind is `rows`
+  TokenForm form;  // if kind is `rows`: how rows are laid out
   void join(const RowDemand& other) {
     if (other.kind == none || (kind == other.kind && form == other.form)) return;
     *this = kind == none ? other : RowDemand{all, {}};
   }
 };
 
-// Indexed by input of a node: the form of the rows that the node reads; empty: the node reads all elements.
+// For each input of a node: the form of the rows that the node reads; nullopt: the node reads all elements.
 using RowInputs = std::vector<std::optional<TokenForm>>;
 
 class RowSelector {
@@ -47,7 +48,7 @@ class RowSelector {
     for (int32_t n = g_.n_nodes(); n-- > 0;) visit(NodeId{n});
   }
 
-  double saved() const { return saved_; }  // operations per row that is not computed
+  double saved() const { return saved_; }  // operations saved per row that is not computed
   int64_t widest() const { return widest_; }
   ValueId weight() const { return weight_; }
 
@@ -90,8 +91,8 @@ class RowSelector {
   }
 
   // Returns for each node whether it depends on a sum over rows. Returns an empty vector if a node that computes single
-  // rows depends on such a sum, for example if it divides each row by the number of labels. Rows cannot be computed in
-  // chunks then.
+  // rows depends on such a sum, for example if it divides each row by the number of labels. In that case rows cannot be
+  // computed in chunks.
   std::vector<bool> after_sums() const {
     std::vector<bool> late(inputs_.size(), false), value(demands_.size(), false);
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -127,12 +128,13 @@ class RowSelector {
     weight_ = n.in[1];
   }
 
-  // ---- which rows a node reads
+  // ---- The rows that a node reads
 
   bool is_row_axis(TokenForm f, int64_t axis) const {
     return axis == 0 || (!f.flat && axis == static_cast<int64_t>(f.axis));
   }
-  // Returns the inputs of a node that sums rows and to which rows without a label add 0; otherwise nothing.
+  // Returns RowInputs for a node that sums over rows, if rows without a label add 0 to the sum; otherwise an empty
+  // list.
   RowInputs sum_of_rows(const Node& n) const {
     const std::string& op = n.op->name;
     if (op == "CrossEntropy") {
@@ -151,13 +153,13 @@ class RowSelector {
     return {x->form};
   }
 
-  // Returns the inputs of a node if only rows of its outputs are needed and it computes each row separately; otherwise
-  // nothing.
+  // Returns RowInputs for a node that computes each row separately, if only rows of its outputs are needed; otherwise
+  // an empty list.
   RowInputs row_inputs(const Node& n) const {
     const std::string& op = n.op->name;
     const RowDemand& d = demand(n.out[0]);
     if (d.kind != RowDemand::rows || n.in.empty()) return {};
-    for (const ValueId v : n.out) {  // outputs other than the first one have no rows, except those of Split
+    for (const ValueId v : n.out) {  // only the first output has rows, except in Split
       const bool same = demand(v).kind == RowDemand::rows && demand(v).form == d.form && op == "Split";
       if (v != n.out[0] && demand(v).kind != RowDemand::none && !same) return {};
     }
@@ -196,11 +198,11 @@ class RowSelector {
       if (x.size() == rank && places_.has_form(x, f))
         in[i] = f;
       else if (extent(0) != 1 || (!f.flat && extent(f.axis) != 1))
-        return {};  // an operand that is repeated over batch or length only
+        return {};  // the operand is repeated over batch or length only
     }
     return in;
   }
-  // A product of rows with a weight (and a bias).
+  // Returns whether the node is a product of rows with a weight (and a bias).
   bool product(const Node& n, TokenForm f) const {
     const size_t rank = dims(n.in[0]).size();
     if (n.attrs.i("transA", 0) != 0 || dims(n.in[1]).size() != 2 || dims(n.out[0]).size() != rank) return false;
@@ -213,13 +215,13 @@ class RowSelector {
     for (size_t k = f.flat ? 1 : f.axis + 1; k < x.size(); ++k) inner *= x[k];
     return inner % n.attrs.i("n", 1) == 0;
   }
-  // A lookup of table rows by one index per row, such as the weight of the label's class.
+  // Returns RowInputs for a lookup of table rows by one index per row, such as the weight of the label's class.
   RowInputs lookup_rows(const Node& n, TokenForm f) const {
     const Dims& index = dims(n.in[1]);
     if (n.attrs.i("outer", 1) != 1 || index.size() != (f.flat ? 1u : 2u) || !places_.has_form(index, f)) return {};
     return {std::nullopt, f};
   }
-  // Reshape, Transpose, Expand, Slice and reductions over other axes.
+  // Returns RowInputs for Reshape, Transpose, Expand, Slice, and reductions over other axes than those of the rows.
   RowInputs moved_rows(const Node& n, TokenForm f) const {
     if (n.in.size() != 1) return {};
     const Dims& x = dims(n.in[0]);
@@ -232,7 +234,7 @@ class RowSelector {
     return gives(kFlat) ? RowInputs{kFlat} : RowInputs{};
   }
 
-  // ---- the new graph
+  // ---- Writing the new graph
 
   Dims shape(Dims d, TokenForm f) const {
     d[0] = f.flat ? rows_ : 1;
@@ -243,7 +245,7 @@ class RowSelector {
   ValueId rows_of(ValueId v, TokenForm f) {
     if (narrow(v)) return mapped_(v);
     ValueId x = mapped_(v);
-    const bool apart = !f.flat && f.axis > 1;  // other axes, such as attention heads, between batch and length
+    const bool apart = !f.flat && f.axis > 1;  // other axes, such as heads, are between batch and length
     if (apart) x = b_.transpose(x, moved_axis(dims(v).size(), f.axis, 1));
     Dims d = b_.dims(x);
     const int64_t n = places_.count();
@@ -257,7 +259,8 @@ class RowSelector {
   void emit(NodeId id) {
     const Node& n = g_.node(id);
     const RowInputs& forms = inputs_[static_cast<size_t>(id.index)];
-    // A value that no node needs is written only if another output of its node is. prune() removes it.
+    // If no output of a node is needed, the node is not written. (An output that is not needed is written if another
+    // one is; prune() removes it.)
     if (std::all_of(n.out.begin(), n.out.end(), [&](ValueId v) { return demand(v).kind == RowDemand::none; })) return;
     b_.origin = n.origin;
     std::vector<ValueId> in;
@@ -275,7 +278,7 @@ class RowSelector {
       }
     }
     std::vector<ValueId> made = b_.ops(op, std::move(in), std::move(a));
-    if (!forms.empty() && !narrow(n.out[0])) {  // a sum of rows: the chunks' sums are added
+    if (!forms.empty() && !narrow(n.out[0])) {  // a sum of rows: the sums of all chunks are added
       ValueId& sum = sums_[id.index];
       made[0] = sum = sum ? b_.op("Add", {sum, made[0]}) : made[0];
     }
@@ -286,9 +289,9 @@ class RowSelector {
   const TokenPlaces places_;
   const PlaceValues known_;
   std::vector<RowDemand> demands_;
-  std::vector<RowInputs> inputs_;    // indexed by node: forms of the rows that the node reads; empty: all elements
-  std::set<int32_t> narrow_;         // values of which only rows are computed
-  std::map<int32_t, ValueId> sums_;  // node that sums rows -> the sum of the chunks so far
+  std::vector<RowInputs> inputs_;    // indexed by node: forms of the rows that it reads; empty: all elements
+  std::set<int32_t> narrow_;         // values of which only some rows are computed
+  std::map<int32_t, ValueId> sums_;  // node that sums rows -> the sum over the chunks so far
   double saved_ = 0;
   int64_t widest_ = 0;
   ValueId weight_;
@@ -299,7 +302,7 @@ class RowSelector {
   ValueId index_;
 };
 
-// Returns the ways to divide `count` rows into (batch, length) that values of the graph have.
+// Returns the ways to divide `count` rows into (batch, length) that occur in the dims of the graph's values.
 std::vector<TokenPlaces> divisions(const Graph& g, int64_t count) {
   std::set<int64_t> batches{1};
   for (int32_t i = 0; i < g.n_values(); ++i) {

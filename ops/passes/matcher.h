@@ -1,5 +1,5 @@
-// Base of matchers of unfused subgraphs. It reads the original graph; each match records the nodes that it would
-// replace.
+// Base class of matchers of unfused subgraphs. A matcher reads the original graph; each match records the nodes
+// that would be replaced.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Matcher {
     const Node& n = g_.node(x.producer);
     return n.op->name == op ? &n : nullptr;
   }
-  // The node that computes v, if it is this operator; it becomes a part of the match.
+  // If an `op` node computes v, returns the node and adds it to the match; otherwise returns null.
   const Node* take(ValueId v, const char* op) {
     const Node* n = producer(v, op);
     if (n) nodes_.push_back(g_.value(v).producer);
@@ -46,7 +46,7 @@ class Matcher {
     const auto s = scalar(v);
     return s && std::abs(*s - want) <= 1e-5 * std::abs(want);
   }
-  // Matches x op c or c op x with a scalar constant c close to `want` and returns x.
+  // If n is x op c or c op x with a scalar constant c close to `want`, returns x.
   ValueId with_constant(const Node& n, double want) const {
     if (near(n.in[1], want)) return n.in[0];
     if (near(n.in[0], want)) return n.in[1];
@@ -54,19 +54,19 @@ class Matcher {
   }
   const Dims& dims(ValueId v) const { return g_.value(v).dims; }
 
-  // True if all matched nodes compute in one type. Shared statistics may have other readers: a later prune drops or
-  // keeps them, so their values stay available.
+  // Returns whether all matched nodes compute in one type. Matched values such as statistics may have other
+  // readers: they stay in the graph until prune() drops those without readers.
   bool one_type() const {
     return std::all_of(nodes_.begin(), nodes_.end(), [&](NodeId n) { return type(n) == type(nodes_[0]); });
   }
-  // The compute type of a node in the precision plan.
+  // Returns the compute type of a node in the precision plan.
   DType type(NodeId n) const {
     const int s = g_.node(n).origin.source_node;
     return s >= 0 && s < static_cast<int>(compute_.size()) ? compute_[static_cast<size_t>(s)] : DType::f32;
   }
   const std::vector<NodeId>& swallowed() const { return nodes_; }
   int uses(ValueId v) const { return uses_[static_cast<size_t>(v.index)]; }
-  // True for a scale or bias: a vector along the last dim of x, with any leading dims of 1.
+  // Returns whether v can be a scale or bias: a vector along the last dim of x, with any leading dims of 1.
   bool vector_of(ValueId v, ValueId x) const {
     return !dims(x).empty() && numel(dims(v)) == dims(x).back() && !dims(v).empty() &&
            dims(v).back() == dims(x).back() && dims(v).size() <= dims(x).size();

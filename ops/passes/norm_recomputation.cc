@@ -11,7 +11,7 @@ namespace {
 
 bool is_add_norm(const Node& n) { return n.op->name == "AddNorm"; }
 
-// Returns for each value whether only AddNorm reads it, as a residual that is not recomputed yet.
+// Returns for each value whether only AddNorm nodes read it, as a residual that is not recomputed yet.
 std::vector<bool> residual_only(const Graph& g) {
   std::vector<bool> out(static_cast<size_t>(g.n_values()), true);
   for (int32_t n = 0; n < g.n_nodes(); ++n) {

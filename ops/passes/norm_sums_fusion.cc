@@ -1,4 +1,4 @@
-// Forms AddNormGradSums and NormSums (ops/norm_sums.h, ops/add_norm.h) from norm gradients and column sums in a
+// Forms AddNormGradSums and NormSums (ops/add_norm.h, ops/norm_sums.h) from norm gradients and column sums in a
 // complete graph.
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class Merger {
     const char* op = "";
     std::vector<ValueId> in;
     Attrs attrs;
-    std::vector<ValueId> out;  // values of the old graph
+    std::vector<ValueId> out;  // outputs, as values of the old graph
   };
 
   const std::vector<int32_t>& readers(ValueId v) const { return readers_[static_cast<size_t>(v.index)]; }
@@ -75,7 +75,7 @@ class Merger {
       in.resize(8);
       in[4] = dy;
       in[7] = more;
-      // A LayerNormGrad becomes an AddNormGrad too: it equals AddNormGrad without options.
+      // A LayerNormGrad also becomes an AddNormGrad, which is equal to it if it has no optional inputs and attributes.
       at_[at] = {"AddNormGrad", in, norm.attrs, norm.out};
     }
     if (weights < 0) return;
@@ -100,7 +100,7 @@ class Merger {
     const ValueId large[] = {norm.in[0], norm.in[4], norm.out[0]};
     return std::all_of(std::begin(large), std::end(large), [&](ValueId v) { return value(v).dtype == DType::f32; });
   }
-  // Merges the norm's gradient, the gradients of its weights and the column sum, if there is one, into
+  // Merges the norm's gradient, the gradients of its scale and bias, and the column sum, if there is one, into
   // AddNormGradSums.
   void in_one_pass(int32_t at, int32_t weights, int32_t reduction, ValueId dy, ValueId more) {
     const Node &norm = g_.node(NodeId{at}), &w = g_.node(NodeId{weights});
@@ -122,7 +122,7 @@ class Merger {
     at_[at] = std::move(c);
   }
 
-  // Returns the node that computes the scale and bias gradients of the same norm; -1 if there is none.
+  // Returns the node that computes the gradients of scale and bias of the same norm; -1 if there is none.
   int32_t weights_of(const Node& norm) const {
     for (const int32_t n : readers(norm.in[4])) {
       const Node& w = g_.node(NodeId{n});
@@ -132,7 +132,7 @@ class Merger {
     }
     return -1;
   }
-  // Returns the Add that computes dy, if it is in fp32 and only `norm` and `weights` read dy; otherwise -1.
+  // Returns the Add that computes dy, if the Add is in fp32 and only `norm` and `weights` read dy; otherwise -1.
   int32_t sum_for(ValueId dy, int32_t norm, int32_t weights) const {
     const Value& v = value(dy);
     if (v.kind != ValueKind::temp || v.dtype != DType::f32 || kept(dy)) return -1;
@@ -143,7 +143,7 @@ class Merger {
     return std::all_of(all.begin(), all.end(), [&](int32_t n) { return n == norm || n == weights; }) ? v.producer.index
                                                                                                      : -1;
   }
-  // Returns a column sum of an output of the norm's gradient that adds in the same order as NormSums; otherwise -1.
+  // Returns a column sum of an output of the norm's gradient, if it adds in the same order as NormSums; otherwise -1.
   int32_t reduction_of(const Node& norm, const Node& weights) const {
     const int64_t n = norm.attrs.i("n", 1);
     for (const ValueId v : norm.out) {

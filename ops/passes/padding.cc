@@ -1,5 +1,6 @@
-// Padding removal (padding.h). Packer packs a node (computes it for real tokens only) if a rule covers its operator.
-// Otherwise it is padded with zeros. Values are converted on demand. padding_flow.h proves that results are equal.
+// Padding removal (padding.h). If a rule covers a node's operator, Packer packs the node (computes it for real tokens
+// only). Other nodes stay padded, and read zeros at padded positions. Values are converted between both forms when they
+// are needed. padding_flow.h proves that results are equal.
 #include "ops/passes/padding.h"
 
 #include <algorithm>
@@ -71,7 +72,7 @@ class Packer {
     m[g.input(mask.input).index] = {false, {}, 1.0, 0.0};
     return m;
   }
-  // Returns how v depends on padding in the new graph. A packed v becomes 0 at padded positions.
+  // Returns how v in the new graph depends on padding. A packed v counts as 0 at padded positions.
   Reach reach(ValueId v) const {
     if (!v) return {};
     if (!is_packed(v)) return reach_[at(v)];
@@ -79,7 +80,7 @@ class Packer {
   }
   bool padded_is(ValueId v, double x) const { return known_.padded_is(v, form_[at(v)], dims(v).size(), x); }
   bool clean(ValueId v) const { return reach(v).kind == Reach::clean; }
-  // True if padding changes v only at padded positions of form f, or not at all.
+  // Returns whether padding changes v only at padded positions of form f, or not at all.
   bool right(ValueId v, TokenForm f) const {
     const Reach r = reach(v);
     return r.kind == Reach::clean || (r.kind == Reach::token && r.form == f);
@@ -120,7 +121,7 @@ class Packer {
     Dims d = b_.dims(y);
     const int64_t inner = numel(d) / tokens_;
     const DType type = b_.dtype(y);
-    if (!is_float(type)) y = b_.cast(y, DType::f32);  // needs floating point; each sum has one element
+    if (!is_float(type)) y = b_.cast(y, DType::f32);  // adds 0 to each element
     y = b_.op("ScatterRows", {b_.reshape(y, {tokens_, inner}), places_},
               {{"outer", int64_t{1}}, {"n", places()}, {"inner", inner}, {"dims", Dims{places(), inner}}});
     if (!is_float(type)) y = b_.cast(y, type);
@@ -131,7 +132,8 @@ class Packer {
   }
 
   // Returns v as an operand of a packed node whose output has form f and had `rank` axes before it was packed. The
-  // result is packed, or v itself if v has neither a batch nor a length axis. Invalid if v cannot be packed.
+  // result is packed, or v itself if v has neither a batch nor a length axis. Returns an invalid id if v cannot be
+  // packed.
   ValueId packed_operand(ValueId v, TokenForm f, size_t rank) {
     if (is_packed(v)) return form_[at(v)] == f && dims(v).size() == rank ? packed_[at(v)] : ValueId{};
     const Dims d = dims(v);
@@ -146,7 +148,7 @@ class Packer {
     if ((samples == 1 || places == 1) && !clean(v)) return {};
     if (samples == 1 && places == 1) return plain(v);
     for (size_t axis = 1; axis < f.axis; ++axis) {
-      if (extent(axis) != 1) return {};  // an axis between batch and length (heads) must have extent 1
+      if (extent(axis) != 1) return {};  // axes between batch and length (heads) must have extent 1
     }
     if (f.axis < shift) return {};
     Dims made = d;
@@ -187,7 +189,7 @@ class Packer {
     if (is_packed(v)) return known_.bounds(v).joined(finite_between(0, 0));
     return g_.value(v).kind == ValueKind::temp ? bounds_[at(v)] : known_.bounds(v);
   }
-  // True if the attention's mask hides all padded keys from tokens.
+  // Returns whether the attention's mask hides all padded keys from real tokens.
   bool hides(const Node& node) const {
     return node.op->name == "FusedAttention" && node.in.size() > 3 &&
            std::find(mask_.masks.begin(), mask_.masks.end(), node.in[3]) != mask_.masks.end();
@@ -213,7 +215,7 @@ class Packer {
     return false;
   }
 
-  // Packs a lookup of one table row per position. Packing starts at these nodes.
+  // Packs a lookup of one table row per position. Packing starts at such nodes, because their indices are inputs.
   bool embedding(const Node& node) {
     const ValueId table = node.in[0], index = node.in[1];
     if (!clean(table) || dims(table).size() != 2 || node.attrs.i("outer", 1) != 1) return false;
@@ -232,7 +234,7 @@ class Packer {
   bool elements(const Node& node, TokenForm f) {
     const Dims& y = dims(node.out[0]);
     if (!has_form(y, f)) return false;
-    // Packing would replace a known value at padded positions by 0, and readers may depend on the value.
+    // If the value at padded positions is known, readers may depend on it, and packing would replace it by 0.
     const PlaceValues::Known* there = known_.at(node.out[0]);
     if (there && there->padded != 0.0) return false;
     std::vector<ValueId> in;
@@ -316,7 +318,7 @@ class Packer {
     return true;
   }
 
-  // Packs an operator along an axis that is neither batch nor length.
+  // Packs an operator that works along an axis that is neither batch nor length.
   bool along_axis(const Node& node, TokenForm f) {
     const std::string& op = node.op->name;
     const auto rank = static_cast<int64_t>(dims(node.in[0]).size());
@@ -373,10 +375,10 @@ class Packer {
   const int64_t tokens_;
   const PlaceValues known_;
   std::vector<ValueId> plain_, packed_;
-  std::vector<TokenForm> form_;  // token form of packed_
-  std::vector<Reach> reach_;     // reach of plain_, for results of nodes that stay padded
-  std::vector<Bounds> bounds_;   // bounds of plain_, for results of nodes
-  std::vector<NodeId> cause_;    // node from which on the reach of plain_ is mixed
+  std::vector<TokenForm> form_;  // token form of the value in packed_
+  std::vector<Reach> reach_;     // Reach of the value in plain_, for results of nodes that stay padded
+  std::vector<Bounds> bounds_;   // bounds of the value in plain_, for results of nodes
+  std::vector<NodeId> cause_;    // node from which on Reach of the value in plain_ is mixed
   Graph out_;
   Builder b_;
   ValueId places_, positions_, samples_, offsets_, firsts_;

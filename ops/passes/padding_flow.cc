@@ -1,5 +1,5 @@
 // Abstract interpretation of padded positions (padding_flow.h). PlaceValues computes which numbers are known there.
-// Rule computes the Reach of a node's output from the Reach of each input. Operators without a rule count as mixing
+// Rule computes the Reach of a node's output from those of the inputs. Operators without a rule count as mixing
 // positions.
 
 #include "ops/passes/padding_flow.h"
@@ -21,8 +21,8 @@ int64_t product(const Dims& d, size_t from, size_t to) {
   return n;
 }
 
-// Returns the form of y, a reshape of x in form f. Nothing if y does not keep batch, length and the product of the dims
-// between them.
+// Returns the form of y, a reshape of x in form f. Returns nullopt if y does not keep batch, length and the product of
+// the dims between them.
 std::optional<TokenForm> reshaped(const Dims& x, const Dims& y, TokenPlaces p, TokenForm f) {
   const int64_t between = f.flat ? 1 : product(x, 1, f.axis);
   for (size_t k = 1; k < y.size(); ++k) {
@@ -87,7 +87,7 @@ std::optional<TokenForm> output_form(const Graph& g, const Node& n, TokenPlaces 
   return to;
 }
 
-// ---- values at padded positions
+// ---- Values at padded positions
 
 PlaceValues::PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p,
                          const std::map<int32_t, Known>& given)
@@ -120,14 +120,14 @@ Bounds PlaceValues::bounds_after(const Node& n) const {
   for (const ValueId v : n.in) in.push_back(v ? bounds(v) : finite_between(-Bounds::kInf, Bounds::kInf));
   Bounds out = output_bounds(g_, n, in);
   if (sums_tokens(n)) out.lo = *at(n.in[0])->real;
-  // The softmax of scores masked by -inf is finite, because each row has a token that is not masked.
+  // The softmax of scores that are masked by -inf is finite, because each row has a token that is not masked.
   if (n.op->name == "Softmax" && in[0].below && at(n.out[0])) out = finite_between(0, 1);
   const Known* k = at(n.out[0]);
   if (k && k->padded && k->uniform && std::isfinite(*k->padded)) out = finite_between(*k->padded, *k->padded);
   return out;
 }
 
-// True if n takes the sum or maximum of a mask over a sequence, which is at least the mask's value at a token.
+// Returns whether n is the sum or maximum of a mask over a sequence, which is at least the mask's value at a token.
 bool PlaceValues::sums_tokens(const Node& n) const {
   if (n.op->name != "ReduceSum" && n.op->name != "ReduceMax") return false;
   const Known* k = at(n.in[0]);
@@ -159,7 +159,7 @@ std::optional<PlaceValues::Known> PlaceValues::constant(const HostTensor& t) con
 std::optional<PlaceValues::Known> PlaceValues::behind(const Node& n) const {
   if (is_elementwise(n)) return element(n);
   const Known* x = at(n.in[0]);
-  if (!x || is_reduction(n)) return std::nullopt;  // a sum over the elements of a token changes the known number
+  if (!x || is_reduction(n)) return std::nullopt;  // a sum over a token's elements is another number than the known one
   if (n.op->name == "Softmax" && !x->uniform && !x->form.flat && x->form.axis + 1 == g_.value(n.in[0]).dims.size() &&
       x->padded.value_or(0) <= kHiddenScore)
     return Known{false, x->form, {}, 0.0};
@@ -174,7 +174,7 @@ std::optional<PlaceValues::Known> PlaceValues::behind(const Node& n) const {
   return y;
 }
 
-// Evaluates an elementwise node at padded positions, or at tokens, from the known numbers of the inputs there.
+// Evaluates an elementwise node at padded positions, or at tokens, from the numbers known there for the inputs.
 std::optional<double> PlaceValues::apply(const Node& n, bool padded) const {
   const auto number = [&](size_t i) {
     return at(n.in[i]) ? (padded ? at(n.in[i])->padded : at(n.in[i])->real) : std::nullopt;
@@ -215,7 +215,7 @@ std::optional<PlaceValues::Known> PlaceValues::element(const Node& n) const {
   return out;
 }
 
-// ---- values that depend on padding
+// ---- Reach: how values depend on padding
 
 namespace {
 
@@ -268,8 +268,7 @@ class Rule {
     return std::all_of(in_.begin() + 1, in_.end(), [](const Reach& r) { return r.kind == Reach::clean; });
   }
 
-  // An elementwise node. The result is clean if a mask removes the values at padded positions by Mul, And, Or or
-  // Where.
+  // Rule for elementwise nodes. The result is clean if Mul, And, Or or Where with a mask removes padded values.
   Reach elements() const {
     const size_t rank = result().size();
     if (!p_.has_form(result(), f_)) return kMixed;
@@ -282,8 +281,7 @@ class Rule {
     const std::string& op = n_.op->name;
     if ((op == "Mul" || op == "And") && ((padded_is(0, 0) && finite_[1]) || (padded_is(1, 0) && finite_[0]))) return {};
     if (op == "Or" && (padded_is(0, 1) || padded_is(1, 1))) return {};
-    // A Where hides values at padded positions. They must be finite, so that their gradient, which is multiplied by 0,
-    // is 0.
+    // A Where hides padded values. They must be finite, so that their gradient, a product with 0, is 0.
     if (op == "Where" && (in_[1].kind == Reach::clean || finite_[1]) && (in_[2].kind == Reach::clean || finite_[2]) &&
         in_[0].kind == Reach::clean &&
         ((padded_is(0, 0) && in_[2].kind == Reach::clean) || (padded_is(0, 1) && in_[1].kind == Reach::clean)))
@@ -291,8 +289,8 @@ class Rule {
     return {Reach::token, f_};
   }
 
-  // MatMul. If the tokens are rows or batch entries of the left operand, the result has them, too. If tokens are summed
-  // with weights that are 0 at padded positions, the result is clean. Otherwise the result is mixed.
+  // Rule for MatMul. If the tokens are rows or batch entries of the left operand, they are also the result's. If tokens
+  // are summed with weights that are 0 at padded positions, the result is clean. Otherwise it is mixed.
   Reach product() const {
     const size_t rank = dims(0).size();
     const bool ta = n_.attrs.i("transA", 0) != 0, tb = n_.attrs.i("transB", 0) != 0;
@@ -312,11 +310,11 @@ class Rule {
     }
     return kMixed;
   }
-  // True if operand i, whose token axis is `inner`, is 0 at padded positions.
+  // Returns whether operand i, whose token axis is `inner`, is 0 at padded positions.
   bool weighs(size_t i, size_t inner) const { return known_.padded_is(n_.in[i], {inner, false}, dims(i).size(), 0); }
 
-  // FusedAttention. The mask must hide padded keys from all token queries. If the mask has a query axis, padded
-  // queries may see padded keys, so the result depends on padding at padded positions.
+  // Rule for FusedAttention. The mask must hide padded keys from token queries. If it has a query axis, padded queries
+  // may attend to padded keys, so the result depends on padding at padded positions.
   Reach attention() const {
     const bool heads_first = n_.attrs.i("heads_first", 0) != 0;
     const TokenForm tokens{heads_first ? size_t{2} : size_t{1}, false};
@@ -339,14 +337,14 @@ class Rule {
     return p_.has_form(result(), f_) ? Reach{Reach::token, f_} : kMixed;
   }
 
-  // CrossEntropy. The result is clean if all labels at padded positions are ignored.
+  // Rule for CrossEntropy. The result is clean if all labels at padded positions are ignored.
   Reach cross_entropy() const {
     const auto ignored = static_cast<double>(n_.attrs.i("ignore_index", -100));
     const bool rows = f_.flat && in_[0].kind == Reach::token && others_clean();
     return rows && known_.padded_is(n_.in[1], f_, 1, ignored) ? Reach{} : kMixed;
   }
 
-  // True for a slice of position 0, which is a token in every sequence.
+  // Returns whether the node is a slice of position 0, which is a token in every sequence.
   bool first_token() const {
     return !f_.flat && whole_axis(n_, dims(0), result(), 0) && result()[f_.axis] == 1 &&
            n_.attrs.ints("starts")[f_.axis] == 0;

@@ -1,6 +1,6 @@
-// An abstract interpretation that determines what padded positions affect in a graph: the structural half of
-// padding removal (ops/passes/padding.h). It does not read batches. Its assumptions about them (ones and zeros of
-// the mask, ignored labels) are checked for each batch by trainer/compile/packing.h.
+// An abstract interpretation that determines what padded positions affect in a graph. Padding removal
+// (ops/passes/padding.h) is based on it. It does not read batches. It assumes that the mask has ones and zeros
+// and that labels at padding are ignored; trainer/compile/packing.h checks this for each batch.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace amp {
 
-// Token axes of a value: dims (batch, .., length, ..) with length at `axis`; flat: (batch length, ..).
+// The token axes of a value: dims (batch, .., length, ..) with length at `axis`; if flat, (batch length, ..).
 struct TokenForm {
   size_t axis = 1;
   bool flat = false;
@@ -26,7 +26,7 @@ struct TokenPlaces {
   bool has_form(const Dims& d, TokenForm f) const;
 };
 
-// The permutation of `rank` axes that moves axis `from` to axis `to` and keeps the order of the other axes.
+// Returns the permutation of `rank` axes that moves axis `from` to axis `to` and keeps the order of the other axes.
 inline std::vector<int64_t> moved_axis(size_t rank, size_t from, size_t to) {
   std::vector<int64_t> perm;
   for (size_t d = 0; d < rank; ++d) perm.push_back(static_cast<int64_t>(d));
@@ -35,29 +35,29 @@ inline std::vector<int64_t> moved_axis(size_t rank, size_t from, size_t to) {
   return perm;
 }
 
-// True for one functor applied element by element, with broadcasting.
+// Returns whether the node applies one functor element by element, with broadcasting.
 bool is_elementwise(const Node& n);
 
-// The token form after a node that moves or processes tokens separately, if its first input has form f: Reshape,
-// Transpose, Expand, Slice, reductions over other axes. Nothing if it may mix tokens.
+// Returns the token form after a node that moves or processes tokens separately, if its first input has form f:
+// Reshape, Transpose, Expand, Slice, reductions over other axes. Returns nullopt if the node may mix tokens.
 std::optional<TokenForm> output_form(const Graph& g, const Node& n, TokenPlaces p, TokenForm f);
 
-// Values that are known at all padded positions, or everywhere: functions of the mask (1 and 0), of labels that are
-// ignored at padding, and of constants.
+// The values that are known at all padded positions, or everywhere: functions of the mask (1 and 0), of labels that
+// are ignored at padding, and of constants.
 class PlaceValues {
  public:
   struct Known {
-    bool uniform = false;                // all elements are one number, `padded`
-    TokenForm form;                      // if not uniform
-    std::optional<double> real, padded;  // the value at all tokens, and at all padded positions, if known
+    bool uniform = false;                // whether all elements are the same number, `padded`
+    TokenForm form;                      // the token form; only if not uniform
+    std::optional<double> real, padded;  // the value at all tokens, and at all padded positions; nullopt if unknown
   };
-  // given: known elements of inputs and of results of nodes. The key is the value's index. Values that do not have the
-  // form in `Known` are ignored.
+  // given: known elements of inputs and of nodes' results, by index of the value. A value whose dims do not fit the
+  // form in its `Known` is ignored.
   PlaceValues(const Graph& g, const Evaluator& evaluator, TokenPlaces p, const std::map<int32_t, Known>& given);
   const Known* at(ValueId v) const;
-  // True if v, extended to `rank` dims, is x at padded positions of form f.
+  // Returns whether v, extended to `rank` dims, equals x at padded positions of form f.
   bool padded_is(ValueId v, TokenForm f, size_t rank, double x) const;
-  // Bounds of v's elements in the padded graph.
+  // Returns the bounds of v's elements in the padded graph.
   const Bounds& bounds(ValueId v) const { return bounds_[static_cast<size_t>(v.index)]; }
 
  private:
@@ -75,7 +75,7 @@ class PlaceValues {
   std::vector<Bounds> bounds_;
 };
 
-// How a value depends on the contents of padded positions.
+// Whether, and where, a value depends on the contents of padded positions.
 struct Reach {
   enum Kind : uint8_t { clean, token, mixed };  // not at all; only at padded positions of `form`; anywhere
   Kind kind = clean;
@@ -84,11 +84,11 @@ struct Reach {
 
 struct ReachedInput {
   Reach reach;
-  bool finite = false;  // with padding, and with zeros at padded positions
+  bool finite = false;  // finite with the original padding and with zeros at padded positions
 };
 
-// The reach of the node's outputs, given that of its inputs. A mask's 0 hides only finite values. hides: true if
-// the mask of a FusedAttention hides padded keys from all token queries.
+// Returns the Reach of the node's outputs, given that of its inputs. A mask's 0 hides only finite values. hides:
+// whether the mask of a FusedAttention hides padded keys from all token queries.
 Reach output_reach(const Graph& g, const Node& n, TokenPlaces p, const std::vector<ReachedInput>& in,
                    const PlaceValues& known, bool hides);
 

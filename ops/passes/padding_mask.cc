@@ -1,5 +1,5 @@
-// Finds the input that marks tokens and the attention masks that hide padding. A mask is proved by PlaceValues if
-// possible. Otherwise it is evaluated for sequences of many lengths.
+// Finds the input that marks tokens, and the attention masks that hide padding. A mask is proved correct by PlaceValues
+// if possible. Otherwise it is evaluated for sequences of many lengths.
 #include <algorithm>
 #include <map>
 
@@ -39,8 +39,8 @@ class Evaluation {
   std::map<int32_t, HostTensor> known_;
 };
 
-// Returns the only input on which v depends, of any type and dims (batch, length). Invalid if v depends on other
-// inputs, parameters or random numbers.
+// Returns the only input on which v depends, of any type, with dims (batch, length). Returns an invalid id if v depends
+// on other inputs, parameters or random numbers.
 ValueId only_source(const Graph& g, ValueId v) {
   ValueId source;
   std::vector<ValueId> open{v};
@@ -98,7 +98,7 @@ struct Mask {
   double fill = kHiddenScore;
 };
 
-// Returns the attention masks that depend on one input (batch, length) and whose dims fit keys of that length.
+// Returns the attention masks that depend on one input (batch, length) and whose last dim is that length.
 std::vector<Mask> candidates(const Graph& g) {
   std::vector<Mask> masks;
   for (int32_t n = 0; n < g.n_nodes(); ++n) {
@@ -110,7 +110,7 @@ std::vector<Mask> candidates(const Graph& g) {
     const Dims& d = g.value(m.value).dims;
     if (batch < 1 || length < 2 || (d[0] != 1 && d[0] != batch) || (d[2] != 1 && d[2] != length) || d[3] != length)
       continue;
-    // If attentions with different fill values share a mask, keeps the value that hides fewer positions.
+    // If attentions with different fill values share a mask, keeps the fill value that hides fewer positions.
     const auto same = std::find_if(masks.begin(), masks.end(), [&](const Mask& x) { return x.value == m.value; });
     if (same == masks.end())
       masks.push_back(m);
@@ -120,8 +120,8 @@ std::vector<Mask> candidates(const Graph& g) {
   return masks;
 }
 
-// True if the mask is known to show all tokens and to hide all padded positions. keeps: the mask is boolean (true:
-// visible).
+// Returns whether the mask is known to show all tokens and to hide all padded positions. keeps: the mask is boolean
+// (true: visible).
 bool proved(const PlaceValues& known, const Mask& m, bool keeps) {
   const PlaceValues::Known* k = known.at(m.value);
   if (!k || k->uniform || k->form.flat || k->form.axis != 3 || !k->real || !k->padded) return false;
@@ -129,7 +129,8 @@ bool proved(const PlaceValues& known, const Mask& m, bool keeps) {
                : *k->real == 0 && *k->padded <= kHiddenScore;
 }
 
-// Returns many lengths, with the full length first. For a batch of one, returns only length - 1.
+// Returns a length for each sequence of a batch, as different as possible; the first one is the full length. For a
+// batch of one, returns length - 1.
 std::vector<int64_t> example_lengths(int64_t batch, int64_t length) {
   if (batch == 1) return {length - 1};
   std::vector<int64_t> lengths;

@@ -1,5 +1,5 @@
-// Merges the q, k and v projections of self attention into one product (qkv.h). part_gradients() splits the gradients
-// of the merged weights again.
+// Merges the q, k and v projections of self attention into one product (qkv.h). part_gradients() writes the gradients
+// of the merged weights to separate outputs again.
 
 #include "ops/passes/qkv.h"
 
@@ -16,7 +16,7 @@ namespace amp {
 
 namespace {
 
-// True for a parameter, or a view of one.
+// Returns whether v is a parameter or a view of one.
 bool is_param(const Graph& g, ValueId v) { return g.value(skip_views(g, v)).kind == ValueKind::param; }
 
 struct Projections {
@@ -40,7 +40,8 @@ class ProjectionMerger : public Matcher {
   }
 
  private:
-  // Matches q, k and v of the form Reshape(x W [+ b]), to (B, S, N, H), with the same x and without other readers.
+  // Matches q, k and v of the form Reshape(x W [+ b]) to (B, S, N, H), with the same x, if nothing else reads the
+  // products.
   std::optional<Projections> projections(const Node& node) {
     if (node.op->name != "FusedAttention" || node.attrs.i("packed", 0) != 0 || node.attrs.i("heads_first", 0) != 0)
       return std::nullopt;
@@ -87,7 +88,8 @@ class ProjectionMerger : public Matcher {
   ValueMap mapped;
 };
 
-// Returns v's readers in order if they are slices that divide v along an axis into equal parts; otherwise nothing.
+// If the readers of v are slices that divide v along an axis into equal parts, returns them in order; otherwise
+// nothing.
 std::vector<int32_t> equal_parts(const Graph& g, ValueId v, size_t axis, const std::vector<int32_t>& readers) {
   const Dims& whole = g.value(v).dims;
   std::map<int64_t, int32_t> by_start;

@@ -1,5 +1,5 @@
 // Activation recomputation (recompute.h): selects the values that are not stored, and inserts copies of their nodes
-// before their first reader in backward.
+// before the first node of backward that reads them.
 
 #include "ops/passes/recompute.h"
 
@@ -17,14 +17,14 @@ namespace {
 
 size_t index(ValueId v) { return static_cast<size_t>(v.index); }
 
-// True for operators that take a significant part of the forward pass.
+// Returns whether the operator takes a significant part of the forward pass's time.
 bool is_product(const Node& n) {
   static const std::set<std::string, std::less<>> products = {
       "MatMul", "MatMulGelu", "Conv", "ConvGradX", "FusedAttention", "LSTM", "GRU", "RNN", "Det", "Inverse"};
   return products.count(n.op->name) > 0;
 }
 
-// Returns, by value, the value whose memory it uses: the source of a chain of views, otherwise the value itself.
+// Returns for each value the value whose memory it uses: the source of a chain of views, otherwise the value itself.
 std::vector<int32_t> roots(const Graph& g) {
   std::vector<int32_t> root(static_cast<size_t>(g.n_values()));
   for (size_t v = 0; v < root.size(); ++v) root[v] = static_cast<int32_t>(v);
@@ -37,8 +37,8 @@ std::vector<int32_t> roots(const Graph& g) {
 
 int64_t bytes_of(const Value& v) { return numel(v.dims) * size_of(v.dtype); }
 
-// Returns, by node, true if the node is never recomputed. Nodes that communicate are not. Nodes that depend only on
-// parameters are not, because some of their results are kept from step to step (backend/param_cache.h).
+// Returns for each node whether it is never recomputed. That holds for nodes that communicate, and for nodes that
+// depend only on parameters, because some of their results are kept from step to step (backend/param_cache.h).
 std::vector<bool> nodes_that_stay(const Graph& g) {
   std::vector<bool> fixed(static_cast<size_t>(g.n_values()), false), out(static_cast<size_t>(g.n_nodes()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -56,11 +56,11 @@ std::vector<bool> nodes_that_stay(const Graph& g) {
   return out;
 }
 
-// The last nodes that read each value. forward and last: by root (roots()), the index of the last node that reads it in
+// The last nodes that read each value. root: roots(). forward and last: indexed by root, the last node that reads it in
 // the forward pass and in the whole graph; -1 if there is none.
 struct Reads {
   std::vector<int32_t> root, forward, last;
-  std::vector<bool> stays;  // indexed by node: whether its outputs are stored
+  std::vector<bool> stays;  // indexed by node: nodes_that_stay()
 
   Reads(const Graph& g, int32_t backward)
       : root(roots(g)), forward(root.size(), -1), last(root.size(), -1), stays(nodes_that_stay(g)) {
@@ -77,7 +77,7 @@ struct Reads {
 };
 
 // Drops results of cheap nodes with indices in [begin, backward) that can be computed from values that are available in
-// backward, including other dropped values.
+// backward; dropped values count as available.
 void add_cheap(const Graph& g, int32_t begin, int32_t backward, const Reads& reads, Dropped& dropped) {
   std::vector<bool> there(static_cast<size_t>(g.n_values()), false);
   for (int32_t i = 0; i < g.n_values(); ++i) {
@@ -91,7 +91,7 @@ void add_cheap(const Graph& g, int32_t begin, int32_t backward, const Reads& rea
     if (is_product(node) || reads.stays[static_cast<size_t>(n)]) continue;
     if (!std::all_of(node.in.begin(), node.in.end(), [&](ValueId v) { return !v || there[index(v)]; })) continue;
     for (const ValueId v : node.out) {
-      // A view is dropped together with its source, whose memory it shares. Recomputing it is free.
+      // A view is dropped together with its source, whose memory it shares. Recomputing a view costs nothing.
       there[index(v)] = dropped[index(v)] = true;
     }
   }
@@ -118,8 +118,8 @@ Dropped drop_cheap(const Graph& g, int32_t backward) {
 Dropped drop_segments(const Graph& g, int32_t backward, int segments) {
   const Reads reads(g, backward);
   const auto n = static_cast<size_t>(backward);
-  // By node: `kept` is the bytes that are kept for backward before the node. `crossing` is the bytes of earlier
-  // values that the forward pass reads from this node on.
+  // kept: per node, the bytes of values computed before the node that are kept for backward. crossing: per node, the
+  // bytes of values computed before the node that the forward pass reads from this node on.
   std::vector<int64_t> kept(n + 1, 0), crossing(n + 2, 0);
   for (int32_t i = 0; i < g.n_values(); ++i) {
     const Value& v = g.value(ValueId{i});
@@ -195,8 +195,8 @@ class Recomputation {
     }
   }
 
-  // Recomputes those of the values that were dropped, and all dropped values that they need, in the order of the
-  // forward pass.
+  // Recomputes those of `values` that were dropped, and all dropped values that they need, in the order of the forward
+  // pass.
   void compute_again(const std::vector<ValueId>& values) {
     std::set<int32_t> nodes;
     std::vector<ValueId> open = values;

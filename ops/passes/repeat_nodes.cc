@@ -10,7 +10,7 @@ namespace amp {
 
 namespace {
 
-// Copies a graph in which each reader of a node that satisfies repeats(node), except the first, has its own copy of it.
+// Copies a graph. Each node n with repeats(n) is copied for each of its readers but the first, so that none is shared.
 template <class Repeats>
 Graph repeat(const Graph& g, const Repeats& repeats) {
   std::vector<bool> read(static_cast<size_t>(g.n_values()), false);

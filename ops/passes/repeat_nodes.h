@@ -1,12 +1,12 @@
-// Nodes that are computed again for each reader, because their results are large and would be in memory from the
-// forward to the backward pass.
+// Passes that compute nodes again for each reader, because their results are large and would otherwise stay in
+// memory from the forward to the backward pass.
 #pragma once
 
 #include "graph/graph.h"
 
 namespace amp {
 
-// Requires a training graph that includes the backward pass. Concatenates parameters again for each reader.
+// Concatenates parameters again for each reader. Requires a training graph that includes the backward pass.
 Graph repeat_joins(const Graph& g);
 
 // Dequantizes weights again for each reader (OpDef::deferred). Readers that dequantize the weight themselves need no

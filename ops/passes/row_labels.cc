@@ -1,4 +1,4 @@
-// The labels that decide which rows a loss reads (label_rows.h).
+// Finds the labels that decide which rows a loss reads (label_rows.h).
 #include <algorithm>
 #include <set>
 
@@ -11,7 +11,7 @@ namespace amp {
 
 namespace {
 
-// Returns the names of the inputs that v depends on. Nothing if it depends on parameters or random numbers.
+// Returns the names of the inputs that v depends on; nullopt if v depends on parameters or random numbers.
 std::optional<std::set<std::string>> sources(const Graph& g, ValueId v) {
   std::set<std::string> names;
   std::set<int32_t> seen;

@@ -1,5 +1,5 @@
-// Slice hoisting (slice_hoisting.h). SliceHoister goes through the graph backwards to find the part of each value
-// that is needed. Then it writes a graph that computes only these parts. A value of which different parts are needed
+// Slice hoisting (slice_hoisting.h). SliceHoister goes through the graph backwards to find the part of each value that
+// is needed. Then it writes a graph that computes only these parts. If different parts of a value are needed, the value
 // is computed completely.
 
 #include "ops/passes/slice_hoisting.h"
@@ -17,15 +17,15 @@ namespace amp {
 
 namespace {
 
-// Positions along one axis. The axis is counted from the last axis, so that it is the same for operands that
-// broadcast.
+// A range of positions along one axis. The axis is identified by the number of axes after it, which is the same for
+// operands of different ranks that broadcast.
 struct Part {
   size_t axes_after = 0;
   int64_t start = 0, step = 1, count = 0;
   bool operator==(const Part&) const = default;
 };
 
-// The part of a value that its readers need.
+// How much of a value its readers need.
 struct Demand {
   enum Kind : uint8_t { none, part, all } kind = none;
   Part of;
@@ -65,7 +65,7 @@ class SliceHoister {
   }
   static size_t axis_of(const Dims& d, const Part& p) { return d.size() - 1 - p.axes_after; }
 
-  // Returns the part that n takes if n slices a single axis, which is neither the first (samples) nor the last.
+  // If n slices a single axis that is neither the first (samples) nor the last, returns the part that it takes.
   std::optional<Part> part_of(const Node& n) const {
     if (n.op->name != "Slice") return std::nullopt;
     const Dims &x = dims(n.in[0]), &y = dims(n.out[0]);
@@ -79,7 +79,8 @@ class SliceHoister {
     return part;
   }
 
-  // Returns, by input, true if the input is sliced when output 0 is. Returns nothing if the node mixes positions.
+  // Returns for each input whether it must be sliced if output 0 is sliced to p. Returns nullopt if the node mixes
+  // positions.
   std::optional<std::vector<bool>> inputs_cut(const Node& n, const Part& p) const {
     const Dims& y = dims(n.out[0]);
     const size_t axis = axis_of(y, p);
@@ -96,14 +97,14 @@ class SliceHoister {
       const bool rows = n.attrs.i("transA", 0) == 0 && dims(n.in[1]).size() == 2 && p.axes_after > 0;
       if (rows && dims(n.in[0]).size() == y.size()) return cut;
     } else if (n.op->name == "LayerNorm") {
-      int64_t inner = 1;  // elements after the axis
+      int64_t inner = 1;  // number of elements after the axis
       for (size_t k = axis + 1; k < y.size(); ++k) inner *= y[k];
       const bool statistics = std::any_of(n.out.begin() + 1, n.out.end(), [&](ValueId v) {
         return v && demands_[static_cast<size_t>(v.index)].kind != Demand::none;
       });
       if (inner % n.attrs.i("n", 1) == 0 && !statistics) return cut;
     } else if (n.op->name == "Dropout") {
-      // An element keeps its index within the sample, so its random bits do not change.
+      // Each element keeps its index within the sample, so its random bits stay the same.
       if (axis == 1 && p.start == 0 && p.step == 1 && n.attrs.i("rows", 1) == y[0]) return cut;
     }
     return std::nullopt;
@@ -145,7 +146,7 @@ class SliceHoister {
 
   const Graph& g_;
   std::vector<Demand> demands_;
-  std::vector<bool> narrow_;  // indexed by value: whether it is computed only at the needed positions
+  std::vector<bool> narrow_;  // indexed by value: whether only the needed positions are computed
   bool products_ = false;
   Graph out_;
   Builder b_;

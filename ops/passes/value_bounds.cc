@@ -1,6 +1,6 @@
-// Interval analysis with one rule per operator. An operator without a rule may return anything. The results of
-// operators with a singularity (Div, Log, Sqrt, Reciprocal, Pow, Exp) are finite only if the bounds of the operands
-// exclude the singularity, for example by the epsilon of Max(norm, 1e-12) or Add(variance, 1e-5).
+// Interval analysis with one rule per operator. The results of an operator without a rule have no bounds. The results
+// of operators with a singularity (Div, Log, Sqrt, Reciprocal, Pow, Exp) are finite only if the bounds of the operands
+// exclude the singularity, for example because of the epsilon in Max(norm, 1e-12) or Add(variance, 1e-5).
 #include "ops/passes/value_bounds.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ bool all_finite(const std::vector<Bounds>& in) {
   return std::all_of(in.begin(), in.end(), [](const Bounds& b) { return b.finite; });
 }
 
-// Operators with finite results for finite inputs, and the range of the results.
+// Operators whose results are finite for finite inputs -> the range of the results.
 const std::map<std::string_view, std::pair<double, double>>& finite_operators() {
   static const std::map<std::string_view, std::pair<double, double>> ops = {{"Tanh", {-1, 1}},
                                                                             {"Sigmoid", {0, 1}},
@@ -77,7 +77,7 @@ const std::map<std::string_view, std::pair<double, double>>& finite_operators() 
   return ops;
 }
 
-// True for operators that only move, select or convert elements of the first input.
+// Returns whether the operator only moves, selects or converts elements of its first input.
 bool moves_elements(std::string_view op) {
   static const std::set<std::string_view> ops = {"Reshape",   "Detach",    "Transpose",      "Expand",
                                                  "Slice",     "Split",     "GatherElements", "Cast",
@@ -108,8 +108,8 @@ Bounds clipped(const Node& n, const Bounds& x) {
   return out;
 }
 
-// Returns the bounds of FusedAttention. A row is NaN if -inf hides all of its keys. Only a mask that depends on the
-// query can do that, because each sequence has a token.
+// Returns the bounds of FusedAttention. A row is NaN if a mask of -inf hides all of its keys. Only a mask that depends
+// on the query can do that, because each sequence has a token.
 Bounds attended(const Graph& g, const Node& n, const std::vector<Bounds>& in) {
   for (size_t i = 0; i < 3 && i < in.size(); ++i) {
     if (!in[i].finite) return {};
@@ -167,8 +167,8 @@ Bounds elementwise(const Node& n, const std::vector<Bounds>& in) {
   return out;
 }
 
-// Returns the least and the largest integer. The loop is vectorized: this pass reads all weights of a quantized model
-// for each length of a batch.
+// Returns the smallest and the largest integer. The loop is vectorized, because for each length of a batch this pass
+// reads all weights of a quantized model.
 template <class T>
 Bounds bounds_of_integers(const T* x, int64_t n) {
   T lo = x[0], hi = x[0];
@@ -179,8 +179,8 @@ Bounds bounds_of_integers(const T* x, int64_t n) {
   return finite_between(static_cast<double>(lo), static_cast<double>(hi));
 }
 
-// Returns the bounds of floats; nullopt: an element is not finite. Floats are compared as integers of the same order:
-// infinity and NaN are beyond all finite numbers.
+// Returns the bounds of floats; nullopt if an element is not finite. Floats are compared as integers that have the same
+// order; infinity and NaN are then beyond all finite numbers.
 std::optional<Bounds> bounds_of_finite(const float* x, int64_t n) {
   const auto ordered = [](int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); };
   int32_t lo = ordered(std::bit_cast<int32_t>(x[0])), hi = lo;
@@ -194,7 +194,7 @@ std::optional<Bounds> bounds_of_finite(const float* x, int64_t n) {
   return finite_between(least, largest);
 }
 
-// Bounds of the other types, and of floats of which some are not finite.
+// Returns the bounds for other types, and for floats of which some are not finite.
 Bounds bounds_of_any(const HostTensor& t) {
   std::array<double, 1024> part;
   double lo = kInf, hi = -kInf;
