@@ -1,4 +1,4 @@
-// Implements the registry of architectures, and the mapping between heads and class names of Hugging Face. Static
+// Implements the registry of architectures, and the mapping between heads and Hugging Face's class names. Static
 // registration in models/architectures/ fills the table before main().
 #include "models/architecture.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 struct HeadRow {
   Head head;
-  std::string_view name, suffix;  // suffix of a class name
+  std::string_view name, suffix;  // suffix: the end of a class name
 };
 constexpr HeadRow kHeads[] = {{Head::none, "none", "Model"},
                               {Head::sequence_classification, "sequence_classification", "ForSequenceClassification"},

@@ -11,7 +11,7 @@
 
 namespace amp {
 
-// The head of a model. In Hugging Face's config.json it is the end of the class name: BertForSequenceClassification.
+// The head of a model. Hugging Face's config.json has it as the end of a class name: BertForSequenceClassification.
 enum class Head {
   none,
   sequence_classification,
@@ -21,15 +21,15 @@ enum class Head {
   causal_lm,
   image_classification
 };
-std::string_view name_of(Head h);  // "sequence_classification"
+std::string_view name_of(Head h);  // for example "sequence_classification"
 
 struct Architecture {
-  std::string_view name;                       // for `create`, and model_type in config.json
-  std::vector<std::string_view> other_types;   // further model_types with the same computation
+  std::string_view name;                       // name for `create`, and model_type in config.json
+  std::vector<std::string_view> other_types;   // further values of model_type for the same computation
   std::string_view prefix;                     // prefix of the base model's weights in a model with a head: "bert."
   std::vector<std::string_view> head_weights;  // prefixes of the names of head weights, which a checkpoint may lack
-  std::vector<Head> heads;                     // the first one is the default of `create`
-  std::string_view config;                     // JSON: every key that build() reads, with the defaults of `create`
+  std::vector<Head> heads;                     // the first one is the default for `create`
+  std::string_view config;                     // JSON: all keys that build() reads, with their defaults for `create`
   void (*build)(Net& net, const ModelConfig& config, Head head);
 };
 
@@ -37,13 +37,13 @@ struct RegisterArchitecture {
   explicit RegisterArchitecture(Architecture a);
 };
 
-const std::vector<const Architecture*>& architectures();  // sorted by name
+const std::vector<const Architecture*>& architectures();  // returns the architectures sorted by name
 // Returns the architecture of this name or model_type. Throws E_ARCHITECTURE (Exit::unsupported) if there is none; the
 // message lists the known names.
 const Architecture& architecture(std::string_view model_type);
-// Returns the head of a class such as "BertForSequenceClassification", "GPT2LMHeadModel" or "BertModel". Throws
-// E_ARCHITECTURE (Exit::unsupported) if the architecture is not built with this head.
+// Returns the head of a class name such as "BertForSequenceClassification", "GPT2LMHeadModel" or "BertModel".
+// Throws E_ARCHITECTURE (Exit::unsupported) if this architecture cannot be built with that head.
 Head head_of_class(const Architecture& a, std::string_view class_name);
-Head head_from_name(const Architecture& a, std::string_view name);  // name: as returned by name_of()
+Head head_from_name(const Architecture& a, std::string_view name);  // name: a text that name_of() returns
 
 }  // namespace amp

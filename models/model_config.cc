@@ -1,5 +1,6 @@
 // Typed access to config.json with nlohmann::json. A missing or null key gives the default; a wrong type or value is an
-// error that names the key. Builders must reject settings that they do not support (require()).
+// error that names the key. The functions that build models must reject settings that they do not support, with
+// require().
 #include "models/model_config.h"
 
 #include <nlohmann/json.hpp>

@@ -19,7 +19,8 @@ SourceGraph empty_graph(std::string name) {
   return g;
 }
 
-// "encoder.layer.0.attention" -> "encoder/layer.0/attention": a list index stays with its list, as exporters write it.
+// "encoder.layer.0.attention" -> "encoder/layer.0/attention": a list and its index are one part, as exporters write
+// them.
 std::string path_of(const std::string& module) {
   std::string out;
   for (const std::string& part : split(module, '.')) {
@@ -56,7 +57,7 @@ void Net::output(NetValue v, const std::string& name, std::vector<Dim> dims) {
 
 NetValue Net::op(const std::string& type, const std::string& module, std::vector<NetValue> in, Attrs attrs, DType t) {
   const std::string stem = module.empty() ? type : cat(path_of(module), '/', type);
-  std::string path = stem;  // nodes keep this name even if their value is renamed to an output's name
+  std::string path = stem;  // the node keeps this name even if an output's name replaces its value's name
   for (int k = 1; !taken_.insert(path).second; ++k) path = cat(stem, '_', k);
   return editor_.node(type, path, std::move(in), std::move(attrs), t);
 }

@@ -1,6 +1,6 @@
-// Net builds a model layer by layer. Each layer has the module name of its framework
-// ("bert.encoder.layer.0.attention.self.query"). Its weights become initializers "NAME.weight" and "NAME.bias", its
-// nodes "/bert/encoder/layer.0/.../MatMul". Operators are those of opset 17.
+// Net builds a model layer by layer. Each layer has the name of the original framework's module, such as
+// "bert.encoder.layer.0.attention.self.query". Its weights become initializers "NAME.weight" and "NAME.bias", its
+// nodes are named "/bert/encoder/layer.0/.../MatMul". Operators are those of opset 17.
 #pragma once
 
 #include <map>
@@ -24,14 +24,14 @@ class Net {
   NetValue input(const std::string& name, DType type, std::vector<Dim> dims);
   void output(NetValue v, const std::string& name, std::vector<Dim> dims);
 
-  // Adds node "MODULE/OP" with output "/MODULE/OP_output_0". t: type of the first output. Returns the first output.
+  // Adds a node "MODULE/OP" with the output "/MODULE/OP_output_0", and returns that output. t: the output's type.
   NetValue op(const std::string& type, const std::string& module, std::vector<NetValue> in, Attrs attrs = {},
               DType t = DType::f32);
   NetValue weight(const std::string& name, const Dims& dims, const Init& init);
-  NetValue ints(const std::string& module, const std::vector<int64_t>& values);   // (N)
-  NetValue integer(const std::string& module, int64_t value);                     // scalar
-  NetValue number(const std::string& module, double value);                       // scalar, fp32
-  NetValue numbers(const std::string& module, const std::vector<float>& values);  // (N)
+  NetValue ints(const std::string& module, const std::vector<int64_t>& values);   // returns a constant (N)
+  NetValue integer(const std::string& module, int64_t value);                     // returns a scalar
+  NetValue number(const std::string& module, double value);                       // returns a scalar in fp32
+  NetValue numbers(const std::string& module, const std::vector<float>& values);  // returns a constant (N) in fp32
 
   // torch.nn.Linear: x (..., in) -> (..., out), weight (out, in).
   NetValue linear(NetValue x, const std::string& module, int64_t in, int64_t out, const Init& w, const Init& b);
@@ -45,7 +45,7 @@ class Net {
   // "swish", "tanh", or "quick_gelu". Throws E_CONFIG (Exit::unsupported) for another name.
   NetValue activation(NetValue x, const std::string& name, const std::string& module);
 
-  // dims as in ONNX Reshape: 0 keeps a dim, -1 is inferred.
+  // dims: as in ONNX Reshape, 0 keeps a dim and -1 is inferred.
   NetValue reshape(NetValue x, const std::string& module, const std::vector<int64_t>& dims);
   NetValue transpose(NetValue x, const std::string& module, const std::vector<int64_t>& perm);
   NetValue unsqueeze(NetValue x, const std::string& module, const std::vector<int64_t>& axes, DType t = DType::f32);
@@ -63,7 +63,7 @@ class Net {
   GraphEditor editor_;
   WeightSource& weights_;
   std::map<std::string, NetValue> made_;  // name of a weight -> its value
-  std::set<std::string> taken_;           // used node names
+  std::set<std::string> taken_;           // names of nodes that are in use
 };
 
 }  // namespace amp

@@ -1,13 +1,13 @@
-# Common part of the recipes. Each models/NAME/run.sh sources it:  source "$(dirname "$0")/../recipe.sh"
+# Common part of the recipes. Each models/NAME/run.sh sources this file:  source "$(dirname "$0")/../recipe.sh"
 #   ./run.sh [--full DATA_DIR] [--precisions "fp32 bf16 fp16"] [FLAGS OF THE PROGRAM ...]
-# Changes to the root of the repository, and defines
+# Changes to the root of the repository, and defines variables and functions:
 #   $program   the program, built as ./quickstart.sh builds it, or $ONNX_AMP_PROGRAM
 #   $here      the recipe's folder: models/NAME
 #   $out       the output folder: runs/NAME (or $RECIPE_OUT/NAME)
-#   $full      DATA_DIR; empty: the sample in the recipe's folder
+#   $full      DATA_DIR; empty: use the sample in the recipe's folder
 #   $settings  the configuration of the runs: the recipe's config.json
 #   train MODEL FLAGS ...   trains once for each precision, in $out/PRECISION
-#   minilm                  sets $model to the quickstart's sentence model, which is fetched once
+#   minilm                  sets $model to the quickstart's sentence model, which is downloaded once
 #   table                   prints a table that compares the runs, and writes $out/report.html
 set -euo pipefail
 here=models/$(basename "$(cd "$(dirname "$0")" && pwd)")

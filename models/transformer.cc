@@ -1,5 +1,5 @@
-// Attention, masks and rotary positions as sequences of ONNX operators with dynamic batch and length. Sizes that depend
-// on the batch are computed by Shape, so the model accepts all sizes.
+// Attention, masks and rotary positions as ONNX operators with dynamic batch and length. Sizes that depend on the batch
+// are computed by Shape nodes, so the model accepts all sizes.
 #include "models/transformer.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ NetValue padding_bias(Net& net, NetValue mask, const std::string& module) {
   return net.op("Mul", module, {missing, net.number(module, std::numeric_limits<float>::lowest())});
 }
 
-// Returns the lowest float where a > b, else 0.
+// Returns the lowest float where a > b, and 0 elsewhere.
 static NetValue lowest_where_greater(Net& net, NetValue a, NetValue b, const std::string& module) {
   const NetValue wide = net.cast(net.op("Greater", module, {a, b}, {}, DType::boolean), module, DType::f32);
   return net.op("Mul", module, {wide, net.number(module, std::numeric_limits<float>::lowest())});
@@ -95,7 +95,7 @@ NetValue attention(Net& net, QueryKeyValue qkv, NetValue bias, const HeadGroups&
     const auto repeat = [&](NetValue x) {
       const NetValue five = net.unsqueeze(x, module, {2});  // (B, shared, 1, S, width)
       const NetValue wide = net.op("Expand", module, {five, net.ints(module, {1, 1, h.number / shared, 1, 1})});
-      // Merge the two dims of heads: (B, number, S, width).
+      // Merges the two dims of heads to (B, number, S, width).
       const NetValue shape = net.op("Shape", module, {x}, {}, DType::i64);
       const NetValue batch =
           net.op("Slice", module, {shape, net.ints(module, {0}), net.ints(module, {1})}, {}, DType::i64);

@@ -27,7 +27,7 @@ NetValue conv(Net& net, NetValue x, const std::string& module, const ConvLayer& 
 }
 
 NetValue conv_transpose(Net& net, NetValue x, const std::string& module, const ConvLayer& s) {
-  // PyTorch computes fan_in from the weight's second dim
+  // PyTorch computes fan_in from the weight's second dim, which is `out` here.
   const Init drawn = torch_uniform(s.out * s.kernel * s.kernel);
   return net.op("ConvTranspose", module,
                 {x, net.weight(module + ".weight", {s.in, s.out, s.kernel, s.kernel}, drawn),

@@ -1,5 +1,5 @@
 // Random weights (Philox by seed and name) and weights of a safetensors checkpoint. Pickled checkpoints are refused,
-// because unpickling executes code. File names of an index must be plain names inside the folder.
+// because unpickling executes code. File names in a checkpoint's index must be plain names of files inside the folder.
 #include "models/weights.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace amp {
 namespace {
 
-// As torch.nn.init.trunc_normal_: values beyond the cutoff are drawn again.
+// Draws values beyond the cutoff again, as torch.nn.init.trunc_normal_ does.
 void draw_again(HostTensor& t, const Init& init, uint64_t seed, const std::string& name) {
   const auto most = static_cast<float>(init.cutoff * init.value);
   std::vector<int64_t> beyond;
@@ -60,7 +60,7 @@ nlohmann::json parse_index(const std::string& path) {
   return j["weight_map"];
 }
 
-// The files that hold the tensors, each once, sorted by name.
+// Returns the files that hold the checkpoint's tensors, each once, sorted by name.
 std::vector<std::string> parts_of(const std::string& folder) {
   namespace fs = std::filesystem;
   const fs::path dir(folder);

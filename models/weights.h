@@ -10,12 +10,12 @@
 
 namespace amp {
 
-// The initialization of a weight.
+// How a weight is initialized.
 struct Init {
   enum class Kind { constant, normal, uniform };
   Kind kind = Kind::constant;
   double value = 0;   // by kind: the constant, the standard deviation, or b of Uniform(-b, b)
-  double cutoff = 0;  // normal: values beyond this many deviations are drawn again; 0: off
+  double cutoff = 0;  // for `normal`: values beyond this many deviations are drawn again; 0: off
 
   static Init constant(double x) { return {Kind::constant, x}; }
   static Init normal(double deviation) { return {Kind::normal, deviation}; }
@@ -26,9 +26,9 @@ struct Init {
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
-  // Returns an fp32 tensor of these dims.
+  // Returns the weight as an fp32 tensor of these dims. init: how to initialize it if it is random.
   virtual HostTensor get(const std::string& name, const Dims& dims, const Init& init) = 0;
-  // True if the source has this weight. Builders ask it for optional parts of a model, such as a pooler or a bias.
+  // Returns whether the source has this weight. Called for optional parts of a model, such as a pooler or a bias.
   virtual bool has(const std::string& name) const = 0;
 };
 
@@ -43,9 +43,9 @@ class DrawnWeights final : public WeightSource {
   uint64_t seed_;
 };
 
-// A folder written by Hugging Face's save_pretrained: model.safetensors, or the files listed in
-// model.safetensors.index.json. Floating-point tensors of any type are converted to fp32. The base model's prefix
-// ("bert.") may be missing or additional in the checkpoint, and LayerNorm's weights may be called gamma and beta.
+// Weights in a folder written by Hugging Face's save_pretrained: model.safetensors, or the files listed in
+// model.safetensors.index.json. Floating-point tensors of any type are converted to fp32. Names in the checkpoint
+// may lack or have the base model's prefix ("bert."), and LayerNorm's weights may be called gamma and beta.
 //
 // Throws E_CHECKPOINT (Exit::data) if the folder, its safetensors file or a file of the index is missing, or if the
 // index is malformed. Throws E_CHECKPOINT_TENSOR (Exit::data) if a tensor is missing or has other dims; the message
@@ -56,11 +56,11 @@ class CheckpointWeights final : public WeightSource {
   HostTensor get(const std::string& name, const Dims& dims, const Init& init) override;
   bool has(const std::string& name) const override { return find(name) != nullptr; }
 
-  // Permits that weights whose names start with name_prefix, such as those of a new head, are missing in the
-  // checkpoint. They are then initialized at random.
+  // Permits that the checkpoint lacks weights whose names start with name_prefix, such as those of a new
+  // head. Such weights are initialized at random.
   void draw(const std::string& name_prefix, uint64_t seed);
   const std::vector<std::string>& drawn() const { return drawn_; }  // names of the randomly initialized weights
-  std::vector<std::string> unused() const;                          // tensors of the checkpoint that were not read
+  std::vector<std::string> unused() const;                          // checkpoint's tensors that were not read
 
  private:
   const NamedTensor* find(const std::string& name) const;

@@ -1,5 +1,5 @@
 // ALBERT (Lan et al. 2019, arXiv 1909.11942) as in Hugging Face transformers. Embeddings are narrower than the layers.
-// Layers share weights by group; each weight is one initializer, so the layers of a group read the same tensor.
+// Layers share weights by group: each weight is one initializer, which all layers of its group read.
 #include "models/architecture.h"
 #include "models/transformer.h"
 
@@ -48,7 +48,7 @@ class Albert {
   NetValue linear(NetValue x, const std::string& module, int64_t in, int64_t out) {
     return net_.linear(x, module, in, out, init_, Init::constant(0));
   }
-  // Returns the logits over the vocabulary. The weight is tied to the word embeddings.
+  // Returns the logits over the vocabulary. The weight of this product is tied to the word embeddings.
   NetValue scores(NetValue x) {
     const std::string m = "predictions";
     x = net_.activation(linear(x, m + ".dense", width_, narrow_), act_, m + ".activation");
@@ -80,7 +80,7 @@ class Albert {
   }
 
   Net& net_;
-  std::string base_;  // "albert.", or "" for the base model without head
+  std::string base_;  // "albert."; "" for the base model without a head
   int64_t width_, narrow_, heads_, layers_, groups_, in_group_, inner_, longest_, types_, vocabulary_;
   double epsilon_;
   std::string act_;

@@ -1,6 +1,6 @@
 // BERT (Devlin et al. 2018, arXiv 1810.04805) and models with the same computation: MiniLM; RoBERTa, XLM-R and
 // CamemBERT, whose positions start after the padding token's id; ELECTRA, whose embeddings may be narrower than its
-// layers. The three families differ in position ids, heads and names of weights (Kind).
+// layers. BERT, RoBERTa and ELECTRA differ in position ids, heads and names of weights (Kind).
 #include "base/error.h"
 #include "base/text.h"
 #include "models/architecture.h"
@@ -102,7 +102,7 @@ class Bert {
 
   Net& net_;
   Kind kind_;
-  std::string base_;  // "bert.", or "" for the base model without head
+  std::string base_;  // "bert."; "" for the base model without a head
   int64_t width_, heads_, layers_, inner_, longest_, types_, vocabulary_, narrow_;
   double epsilon_;
   std::string act_;

@@ -73,7 +73,7 @@ NetValue text_state(Net& net, Tower& t, const ModelConfig& c, NetValue ids, NetV
               m);
   const NetValue bias = net.op("Min", m, {padding_bias(net, mask, m), causal_bias(net, ids, m)});
   x = t.norm(t.encoded(x, bias), "final_layer_norm");
-  // Find the first end token. In old files eos_token_id is 2, and the end token is the token with the largest id.
+  // Find the first end token. If eos_token_id is 2 (old files), the end token is the token with the largest id instead.
   const NetValue marks = end == 2 ? ids : net.op("Equal", m, {ids, net.integer(m, end)}, {}, DType::boolean);
   const NetValue place = net.op("ArgMax", m, {net.cast(marks, m, DType::i32)},
                                 {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}}, DType::i64);
@@ -83,7 +83,7 @@ NetValue text_state(Net& net, Tower& t, const ModelConfig& c, NetValue ids, NetV
   return net.op("Squeeze", m, {one, net.ints(m, {1})});
 }
 
-// Returns the hidden states before the final norm: (B, 1 + patches, width), with the class token first.
+// Returns the image tower's hidden states before the final norm: (B, 1 + patches, width), the class token first.
 NetValue image_states(Net& net, Tower& t, const ModelConfig& c) {
   const std::string m = "vision_model";
   const int64_t size = c.positive("image_size", 224), patch = c.positive("patch_size", 32),

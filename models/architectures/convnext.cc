@@ -1,5 +1,6 @@
 // ConvNeXt (Liu et al. 2022, arXiv 2201.03545) with the weight names of Hugging Face, timm or torchvision. `Names`
-// holds the differences; LayerNorm normalizes over channels, so transposes are placed around it.
+// holds the differences between the three. LayerNorm normalizes over the last axis, so the channels are transposed to
+// it and back.
 #include <array>
 
 #include "models/architecture.h"
@@ -10,11 +11,11 @@ namespace amp {
 namespace {
 
 struct Names {
-  std::string_view stem, stem_norm, stage, downsample;  // prefix and suffix around a stage's number
+  std::string_view stem, stem_norm, stage, downsample;  // text before and after the number of a stage
   std::string_view block, scale, conv, norm, wide, narrow;
   std::string_view last_norm, classifier;
-  // True for torchvision: downsamplings and stages alternate in one list, and the layer scale (C, 1, 1) multiplies (B,
-  // C, H, W).
+  // True for torchvision: downsamplings and stages alternate in one list, and the layer scale (C, 1, 1) multiplies a
+  // tensor (B, C, H, W).
   bool one_list = false;
 };
 constexpr Names kHuggingFace{"embeddings.patch_embeddings",
@@ -37,7 +38,7 @@ constexpr Names kTorchvision{"features.0.0", "features.0.1", "features.", ".",  
 
 class ConvNext {
  public:
-  // base: prefix of all names except the classifier's.
+  // base: prefix of all names except those of the classifier.
   ConvNext(Net& net, const Names& names, const std::string& base, const Init& drawn, double scale,
            const std::string& act)
       : net_(net), names_(names), base_(base), drawn_(drawn), scale_(scale), act_(act) {}
@@ -46,7 +47,7 @@ class ConvNext {
     return norm(convolved(image, cat(base_, names_.stem), {channels, width, patch, patch}),
                 cat(base_, names_.stem_norm), width, 1e-6);
   }
-  // All stages except the first start with a downsampling convolution (from -> to channels).
+  // Builds a stage. All stages except the first start with a downsampling convolution (`from` to `to` channels).
   NetValue stage(NetValue x, int64_t number, int64_t from, int64_t to, int64_t depth) {
     const std::string m = cat(base_, names_.stage, names_.one_list ? 2 * number + 1 : number);
     if (number > 0) {
@@ -68,7 +69,7 @@ class ConvNext {
   NetValue convolved(NetValue x, const std::string& module, const ConvLayer& layer) {
     return conv(net_, x, module, layer, drawn_, Init::constant(0));
   }
-  // LayerNorm over the channels of (B, C, H, W).
+  // Applies LayerNorm over the channels of (B, C, H, W).
   NetValue norm(NetValue x, const std::string& m, int64_t width, double epsilon) {
     return net_.transpose(net_.layer_norm(net_.transpose(x, m, {0, 2, 3, 1}), m, width, epsilon), m, {0, 3, 1, 2});
   }
@@ -125,8 +126,8 @@ void build_hugging_face(Net& net, const ModelConfig& c, Head head) {
   net.output(m.linear(pooled, "classifier", width, c.labels()), "logits", rows_by(c.labels()));
 }
 
-// Builds convnext_tiny, convnext_small or convnext_base, which are computed in the same way in timm and torchvision.
-// The weights in the checkpoint determine which names are used.
+// Builds convnext_tiny, convnext_small or convnext_base of timm or torchvision. Both compute the same; the names of the
+// weights in the checkpoint show which of the two wrote it.
 void build_timm(Net& net, const ModelConfig& c, Head) {
   const int64_t channels = c.positive("in_chans", 3), size = c.positive("image_size", 224),
                 classes = c.positive("num_classes", 1000);

@@ -1,5 +1,5 @@
 // DeBERTa-v2 and v3 (He et al. 2020, arXiv 2006.03654) as in Hugging Face transformers. Disentangled attention adds
-// content-to-position and position-to-content scores; relative positions that are far apart share logarithmic buckets.
+// content-to-position and position-to-content scores. Distant relative positions share logarithmic buckets.
 #include <algorithm>
 #include <cmath>
 
@@ -79,7 +79,7 @@ class Deberta {
     return net_.op("Mul", m, {x, seen});
   }
 
-  // Builds the table of relative positions and, for each pair of positions, the row to read from it: (S, S).
+  // Builds the table of relative positions, and (S, S): for each pair of positions the row to read from the table.
   void relate(NetValue ids, const std::string& m) {
     table_ = net_.weight(m + ".rel_embeddings.weight", {2 * span_, width_}, init_);
     if (norms_positions_) table_ = norm(table_, m + ".LayerNorm");
@@ -93,8 +93,8 @@ class Deberta {
     key_rows_ = row(apart);
     query_rows_ = row(net_.op("Neg", m, {apart}, {}, DType::i64));
   }
-  // Returns the buckets of relative positions. Distances of up to half the number of buckets are kept. Larger distances
-  // share buckets by their logarithm.
+  // Returns the buckets of relative positions. Distances of up to half the number of buckets have a bucket each. Larger
+  // distances share buckets by their logarithm.
   NetValue bucketed(NetValue apart, const std::string& m) {
     if (buckets_ <= 0) return apart;
     const int64_t middle = buckets_ / 2;
@@ -117,10 +117,10 @@ class Deberta {
   }
 
   int64_t head() const { return width_ / heads_; }
-  NetValue split(NetValue x, const std::string& m) {  // (B, S, width) -> (B, heads, S, head)
+  NetValue split(NetValue x, const std::string& m) {  // (B, S, width) becomes (B, heads, S, head)
     return net_.transpose(net_.reshape(x, m, {0, 0, heads_, head()}), m, {0, 2, 1, 3});
   }
-  // Rearranges (2 span, width) to (heads, head, 2 span).
+  // Rearranges a table (2 span, width) to (heads, head, 2 span).
   NetValue turned(NetValue x, const std::string& m) {
     return net_.transpose(net_.reshape(x, m, {0, heads_, head()}), m, {1, 2, 0});
   }
@@ -164,7 +164,7 @@ class Deberta {
   }
 
   Net& net_;
-  std::string base_;  // "deberta.", or "" for the base model without head
+  std::string base_;  // "deberta."; "" for the base model without a head
   int64_t width_, heads_, layers_, inner_, longest_, types_, vocabulary_, buckets_, reach_, span_ = 0;
   double epsilon_;
   std::string act_;

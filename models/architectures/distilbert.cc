@@ -1,5 +1,5 @@
-// DistilBERT (Sanh et al. 2019, arXiv 1910.01108): BERT without token types and pooler, with other module names.
-// The vocabulary projection is tied to the word embeddings.
+// DistilBERT (Sanh et al. 2019, arXiv 1910.01108): BERT without token types and pooler, with other module names. The
+// projection to the vocabulary is tied to the word embeddings.
 #include "base/error.h"
 #include "models/architecture.h"
 #include "models/transformer.h"
@@ -48,7 +48,7 @@ class DistilBert {
     x = norm(net_.activation(linear(x, "vocab_transform", width_, width_), act_, "vocab_transform"),
              "vocab_layer_norm");
     const NetValue table =
-        // tied to the word embeddings
+        // The projection's weight is tied to the word embeddings.
         net_.weight(base_ + "embeddings.word_embeddings.weight", {vocabulary_, width_}, init_);
     const NetValue products = net_.op("MatMul", m, {x, net_.transpose(table, m, {1, 0})});
     return net_.add(products, net_.weight(m + ".bias", {vocabulary_}, Init::constant(0)), m);

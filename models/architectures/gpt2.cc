@@ -1,4 +1,4 @@
-// GPT-2 (Radford et al. 2019): pre-norm layers; the weights of linear layers are stored (in, out), as in the Conv1D
+// GPT-2 (Radford et al. 2019): pre-norm layers. The weights of linear layers are stored as (in, out), as in the Conv1D
 // module of Hugging Face transformers. Query, key and value are one packed projection, split by Slice.
 #include <cmath>
 
@@ -50,13 +50,13 @@ class Gpt2 {
   int64_t vocabulary() const { return vocabulary_; }
 
  private:
-  // Conv1D of Hugging Face transformers: weight (in, out).
+  // A linear layer as Conv1D of Hugging Face transformers: the weight is (in, out).
   NetValue conv1d(NetValue x, const std::string& module, int64_t in, int64_t out, double deviation) {
     const NetValue w = net_.weight(module + ".weight", {in, out}, Init::normal(deviation));
     return net_.add(net_.op("MatMul", module, {x, w}), net_.weight(module + ".bias", {out}, Init::constant(0)), module);
   }
   NetValue layer(NetValue x, NetValue bias, const std::string& m) {
-    // The deviation of projections that are added to the residual stream.
+    // The standard deviation for projections whose results are added to the residual stream.
     const double ends = range_ / std::sqrt(2.0 * static_cast<double>(layers_));
     const std::string self = m + ".attn";
     const NetValue packed =

@@ -1,5 +1,5 @@
-// Networks for tables. mlp takes numbers. tabular takes categories and numbers: embeddings concatenated with normalized
-// continuous columns, as in fastai's TabularModel and in Guo and Berkhahn 2016 (arXiv 1604.06737).
+// Networks for tables. mlp takes numbers. tabular takes categories and numbers: embeddings are concatenated with
+// normalized numeric columns, as in fastai's TabularModel and in Guo and Berkhahn 2016 (arXiv 1604.06737).
 #include <cmath>
 #include <optional>
 
@@ -41,7 +41,7 @@ void build_mlp(Net& net, const ModelConfig& c, Head) {
 void build_tabular(Net& net, const ModelConfig& c, Head) {
   const std::vector<int64_t> sizes = c.integers("categories", {});
   std::vector<int64_t> widths = c.integers("embedding", {});
-  if (widths.empty()) {  // fastai's rule for embedding sizes
+  if (widths.empty()) {  // fastai's rule for the width of an embedding
     for (const int64_t n : sizes)
       widths.push_back(std::min<int64_t>(600, std::llround(1.6 * std::pow(static_cast<double>(n), 0.56))));
   }

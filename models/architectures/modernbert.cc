@@ -53,7 +53,7 @@ class ModernBert {
     }
     return norm(x, base_ + "final_norm");
   }
-  // Applies the layers that precede every classifier: dense, activation and norm. x is (..., width).
+  // Applies the layers between the encoder and each classifier: dense, activation and norm. x is (..., width).
   NetValue transformed(NetValue x) {
     x = net_.activation(linear(x, "head.dense", width_, width_, drawn(small()), head_bias_), head_act_, "head");
     return norm(x, "head.norm");
@@ -81,7 +81,7 @@ class ModernBert {
   int64_t vocabulary() const { return vocabulary_; }
 
  private:
-  // Reads which layers attend to all positions, and the rotary bases of global and local attention.
+  // Reads which layers attend to all positions, and the rotary bases for global and for local attention.
   void kinds(const ModelConfig& c) {
     const std::vector<std::string> types = c.has("layer_types") ? c.texts("layer_types") : std::vector<std::string>();
     const int64_t every = c.positive("global_attn_every_n_layers", 3);
@@ -108,7 +108,7 @@ class ModernBert {
   NetValue linear(NetValue x, const std::string& m, int64_t in, int64_t out, const Init& w, bool bias) {
     return bias ? net_.linear(x, m, in, out, w, Init::constant(0)) : net_.linear_without_bias(x, m, in, out, w);
   }
-  // Splits x along the last axis into parts of `width`.
+  // Splits x along the last axis into `number` parts of `width` elements.
   std::vector<NetValue> parts(NetValue x, const std::string& m, int64_t number, int64_t width) {
     std::vector<NetValue> out;
     for (int64_t k = 0; k < number; ++k)
@@ -133,7 +133,7 @@ class ModernBert {
   }
 
   Net& net_;
-  std::string base_;  // "model.", or "" for the base model without head
+  std::string base_;  // "model."; "" for the base model without a head
   int64_t width_, heads_, layers_, inner_, vocabulary_, window_;
   double epsilon_;
   std::string act_, head_act_;

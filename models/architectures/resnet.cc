@@ -1,4 +1,5 @@
-// ResNet (He et al. 2015, arXiv 1512.03385) as in torchvision and timm: a bottleneck's 3x3 convolution has the stride.
+// ResNet (He et al. 2015, arXiv 1512.03385) as in torchvision and timm: in a bottleneck the 3x3 convolution has the
+// stride.
 #include <cmath>
 
 #include "models/architecture.h"
@@ -8,7 +9,7 @@
 namespace amp {
 namespace {
 
-// Returns PyTorch's kaiming_normal_ with fan_out and relu.
+// Returns the initialization of PyTorch's kaiming_normal_ with mode fan_out for relu.
 Init kaiming(const ConvLayer& s) {
   return Init::normal(std::sqrt(2.0 / static_cast<double>(s.out * s.kernel * s.kernel)));
 }
@@ -18,8 +19,8 @@ NetValue conv_norm(Net& net, NetValue x, const std::string& at, const std::strin
   return batch_norm(net, conv(net, x, at + conv_name, s, kaiming(s), false), at + norm_name, s.out);
 }
 
-// Builds one residual block. at: the prefix of the block's names with a dot, "layer1.0.". The output has `width`
-// channels, in a bottleneck 4 times as many.
+// Builds one residual block. at: the prefix of the block's names, such as "layer1.0.". The output has `width` channels;
+// the output of a bottleneck has 4 times as many.
 NetValue block(Net& net, NetValue x, const std::string& at, int64_t in, int64_t width, int64_t stride,
                bool bottleneck) {
   const int64_t out = bottleneck ? 4 * width : width;

@@ -1,4 +1,4 @@
-// U-Net (Ronneberger et al. 2015, arXiv 1505.04597) with padding, BatchNorm and transposed convolutions.
+// U-Net (Ronneberger et al. 2015, arXiv 1505.04597), here with padding, BatchNorm and transposed convolutions.
 #include "base/error.h"
 #include "models/architecture.h"
 #include "models/vision.h"

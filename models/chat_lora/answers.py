@@ -1,7 +1,8 @@
-"""Asks the first question of held-out conversations, before and after training, by the verb `generate`.
+"""Asks the first question of held-out conversations before and after training, with the verb `generate`.
 
-Prints both answers to each question, and their F1: how many words they share with the answers that people marked, as in
-SQuAD (lower case, without articles and punctuation). Writes them to held_out_answers.json of the run's folder.
+Prints both answers to each question, and the F1 of the answers: how many words they share with the answers that people
+marked, as in SQuAD (lower case, without articles and punctuation). Writes them to held_out_answers.json in the run's
+folder.
 """
 
 import argparse
@@ -19,7 +20,7 @@ def words(text):
 
 
 def f1(text, wanted):
-    """Returns 2 c / (a + b) for texts of a and b words with c words in common; 0 if a text has no words."""
+    """Returns 2 c / (a + b) for texts of a and b words that have c words in common; 0 if a text has no words."""
     a, b = collections.Counter(words(text)), collections.Counter(words(wanted))
     return 2 * (a & b).total() / max(1, a.total() + b.total())
 

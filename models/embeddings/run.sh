@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains sentence embeddings whose cosine is the similarity of two sentences (STS-B).
+# Trains sentence embeddings. The cosine of two embeddings is the similarity of the sentences (STS-B).
 #   models/embeddings/run.sh                    image captions, models/glue/sample
 #   models/embeddings/run.sh --full DATA_DIR    DATA_DIR has STS-B's train.tsv and dev.tsv
 # Further flags: models/recipe.sh.
@@ -7,7 +7,7 @@ source "$(dirname "$0")/../recipe.sh"
 
 minilm
 data=${full:-models/glue/sample}
-# Scores from 0 to 5 become cosines from 0 to 1.
+# Scores from 0 to 5 are divided by 5, so that they are cosines from 0 to 1.
 for part in train dev; do
   file=$data/$part.tsv
   [ -f "$file" ] || file=$data/stsb_$part.tsv

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Classifies sentences and sentence pairs of GLUE with a small sentence model.
+# Fine-tunes a small sentence model to classify sentences and sentence pairs of GLUE.
 #   models/glue/run.sh                    similarity of image captions (STS-B), in this folder
 #   models/glue/run.sh --full DATA_DIR    SST-2, CoLA, MRPC, RTE, STS-B: DATA_DIR has the folders sst2, cola, mrpc, rte, stsb
 #                                         (TASKS="sst2 cola" selects some)
@@ -7,7 +7,7 @@
 source "$(dirname "$0")/../recipe.sh"
 
 minilm
-one() { # Arguments: TASK FLAGS ... The run's folder is $out/TASK.
+one() { # Arguments: TASK FLAGS ...; the run's folder is $out/TASK
   local task=$1 all=$out
   shift
   out=$all/$task

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A small GPT-2 from random weights on plain text.
+# Trains a small GPT-2 from random weights on plain text.
 #   models/language_model/run.sh                    paragraphs of Wikipedia, in this folder
 #   models/language_model/run.sh --full DATA_DIR    DATA_DIR has train.txt and dev.txt, one text per line
 # Further flags: models/recipe.sh.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# LeNet from random weights on Fashion-MNIST, as "Dive into Deep Learning" trains it on one device (section 13.5).
+# Trains LeNet from random weights on Fashion-MNIST, as "Dive into Deep Learning" does on one device (section 13.5).
 #   models/lenet/run.sh                      4,000 + 1,000 images of this folder
 #   models/lenet/run.sh --full DATA_DIR      all 60,000 + 10,000: DATA_DIR has the four files of Fashion-MNIST
 # Further flags: models/recipe.sh.

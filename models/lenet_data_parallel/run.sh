@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# LeNet on Fashion-MNIST with one rank, and with two ranks that each process half of every batch. Compares the steps.
+# Trains LeNet on Fashion-MNIST with one rank, and with two ranks that each process half of every batch. Compares the
+# steps.
 #   models/lenet_data_parallel/run.sh                      4,000 + 1,000 images (those of models/lenet)
 #   models/lenet_data_parallel/run.sh --full DATA_DIR      all 60,000 + 10,000: DATA_DIR has the four files of Fashion-MNIST
-# SETTINGS=better models/lenet_data_parallel/run.sh ... uses better.json instead of the book's config.json.
-# Further flags: models/recipe.sh.
+# SETTINGS=better models/lenet_data_parallel/run.sh ... uses better.json instead of the book's config.json. Further
+# flags: models/recipe.sh.
 source "$(dirname "$0")/../recipe.sh"
 
 data=${full:-models/lenet/sample} folder=$out runs=()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds names of people, places, products and so on in social media (WNUT-17) and in Wikipedia (PAN-X).
+# Trains a model to find names of people, places, products and so on in social media (WNUT-17) and in Wikipedia (PAN-X).
 #   models/ner/run.sh                    WNUT-17: 1,500 + 400 texts of this folder
 #   models/ner/run.sh --full DATA_DIR    all of WNUT-17 and PAN-X: DATA_DIR has the folders wnut17, with wnut17train.conll and
 #                                        emerging.dev.conll, and panx, with train-LANG.tsv and dev-LANG.tsv. TASKS=panx
@@ -9,7 +9,7 @@ source "$(dirname "$0")/../recipe.sh"
 
 model=${MODEL:-} vocab=${VOCAB:-models/tweet_sentiment/vocab.txt} langs=${LANGS:-en de fr}
 [ -n "$model" ] || minilm
-one() { # TASK FLAGS ...: runs below $out/TASK
+one() { # Arguments: TASK FLAGS ...; the runs are in $out/TASK
   local task=$1 all=$out
   shift
   out=$all/$task
@@ -18,7 +18,7 @@ one() { # TASK FLAGS ...: runs below $out/TASK
   table
   out=$all
 }
-by_language() { # DATA: entity_f1 of the exported files
+by_language() { # Argument: DATA; prints entity_f1 of the exported files
   local lang precision
   printf '\n== panx, entity_f1:'
   printf ' %9s' $precisions

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Answers questions by a span of a text. The data are JSON files in SQuAD's format.
+# Trains a model to answer questions by a span of a text. The data are JSON files in SQuAD's format.
 #   models/qa/run.sh                    16 + 6 articles of XQuAD, in this folder
 #   models/qa/run.sh --full DATA_DIR    TyDi QA: DATA_DIR has tydiqa.goldp.en.train.json and tydiqa.goldp.en.dev.json
 # Further flags: models/recipe.sh.

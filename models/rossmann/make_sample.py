@@ -4,9 +4,9 @@
     make_sample.py [FOLDER]        default: sample/ beside this file; needs only Python's standard library
 
 The competition states no license, so its rows are not in this repository. Columns, quoting, dates, order of rows and
-missing values are the competition's. The logarithm of a day's sales is a sum: the store's level and trend, the day of
-the week, the season, the promotions, school holidays, the days before public holidays, the opening of a competitor,
-and noise that partly lasts from day to day. The seed is fixed: two calls write the same rows.
+missing values are the competition's. The logarithm of a day's sales is a sum of these parts: the store's level and
+trend, the day of the week, the season, the promotions, school holidays, the days before public holidays, the opening
+of a competitor, and noise that partly lasts from day to day. The seed is fixed, so that each call writes the same rows.
 """
 import datetime
 import gzip
@@ -18,7 +18,7 @@ from pathlib import Path
 
 STORES, SEED = 40, 20130101
 FIRST, LAST = datetime.date(2013, 1, 1), datetime.date(2015, 7, 31)
-REBUILT = {7, 14, 21, 28, 35}  # stores that are closed in the second half of 2014 and have no rows
+REBUILT = {7, 14, 21, 28, 35}  # closed for renovation in the second half of 2014, without rows
 HEADER = '"Store","DayOfWeek","Date","Sales","Customers","Open","Promo","StateHoliday","SchoolHoliday"\n'
 STORE_HEADER = ('"Store","StoreType","Assortment","CompetitionDistance","CompetitionOpenSinceMonth",'
                 '"CompetitionOpenSinceYear","Promo2","Promo2SinceWeek","Promo2SinceYear","PromoInterval"\n')
@@ -37,7 +37,7 @@ def easter(year):
 
 
 def public_holidays(catholic):
-    """Returns a dict date -> kind: a public holiday, b Easter, c Christmas."""
+    """Returns a dict date -> kind of holiday: "a" public holiday, "b" Easter, "c" Christmas."""
     found = {}
     for year in range(FIRST.year, LAST.year + 1):
         fixed = [(1, 1), (5, 1), (10, 3)] + ([(1, 6), (11, 1)] if catholic else [])

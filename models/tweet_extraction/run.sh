@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds the words of a tweet that express its sentiment, which is given (Tweet Sentiment Extraction).
+# Trains a model to find the words of a tweet that express a given sentiment (Tweet Sentiment Extraction).
 #   models/tweet_extraction/run.sh                      3,000 + 600 tweets of this folder
 #   models/tweet_extraction/run.sh --full DATA_DIR      DATA_DIR has the competition's train.csv; a tenth is for evaluation
 # Further flags: models/recipe.sh.

@@ -3,13 +3,14 @@
 
     make_sample.py [FOLDER [COUNT]]     default: sample/ beside this file, all pictures; Python's standard library only
 
-The data of the ISBI 2012 challenge is for non-commercial use, so it is not in this repository. Sizes, file kinds and
-mask values are those of its middle 256 x 256 pixels: 8-bit gray, 255 inside of a cell, 0 on a membrane.
+The license of the ISBI 2012 challenge's data permits only non-commercial use, so the data is not in this repository.
+Sizes, file kinds and mask values are those of the middle 256 x 256 pixels of its pictures: 8-bit gray, 255 inside of a
+cell, 0 on a membrane.
 
-A picture is a Voronoi diagram whose coordinates are bent by smooth noise. Pixels whose distances to the two nearest
-centers differ little are membrane; the limit varies from place to place. Cells have brightness, texture, and
-mitochondria: dark ovals that are not membrane, which a threshold of the gray value would classify as membrane. The seed
-is fixed: two calls write the same pixels.
+A picture is a Voronoi diagram whose coordinates are bent by smooth noise. A pixel is membrane if its distances to the
+two nearest centers differ little; the limit varies from place to place. Cells have brightness, texture, and
+mitochondria: dark ovals that are not membrane, although a threshold of the gray value would classify them as membrane.
+The seed is fixed, so that each call writes the same pixels.
 """
 import math
 import random
@@ -24,7 +25,7 @@ CELL = 30  # mean distance of the centers, in pixels
 
 
 def smooth_noise(rng, step):
-    """Returns a function of (x, y) in pixels: random numbers on a grid with this step, interpolated by a cubic with
+    """Returns a function of (x, y) in pixels. It interpolates random numbers on a grid with this step by a cubic with
     flat ends."""
     count = SIDE // step + 3
     grid = [[rng.gauss(0, 1) for _ in range(count)] for _ in range(count)]
@@ -41,8 +42,8 @@ def smooth_noise(rng, step):
 
 
 def make_cells(rng):
-    """Returns the centers of the cells, (column, row) -> (x, y, brightness): a jittered grid. Some centers are missing,
-    which makes large cells."""
+    """Returns the centers of the cells as a dict (column, row) -> (x, y, brightness): a jittered grid. Some centers are
+    left out, which makes large cells."""
     cells = {}
     for row in range(-2, SIDE // CELL + 3):
         for column in range(-2, SIDE // CELL + 3):
@@ -54,7 +55,7 @@ def make_cells(rng):
 
 
 def two_nearest(cells, x, y):
-    """Returns distances to the nearest and to the second nearest center, and the nearest center's brightness."""
+    """Returns the distances to the two nearest centers, and the brightness of the nearest center's cell."""
     column, row = math.floor(x / CELL), math.floor(y / CELL)
     first = second = 1e9
     gray = 0.0
@@ -92,7 +93,7 @@ def oval_darkness(ovals, x, y):
 
 
 def picture(number):
-    """Returns rows of gray values and of mask values."""
+    """Returns the picture's rows of gray values and the mask's rows of values."""
     rng = random.Random(SEED + number)
     cells = make_cells(rng)
     ovals = make_ovals(rng, cells)
@@ -107,8 +108,8 @@ def picture(number):
             first, second, gray = two_nearest(cells, px, py)
             from_edge = (second - first) / 2
             limit = max(1.3, 2.0 + 0.8 * width(x, y))
-            membrane = 1 / (1 + math.exp(2.2 * (from_edge - limit)))  # 1 on the membrane, 0 far from it
-            membrane *= min(1.0, max(0.3, 0.8 + 0.3 * strength(x, y)))  # some membranes are cut obliquely and look faint
+            membrane = 1 / (1 + math.exp(2.2 * (from_edge - limit)))  # near 1 on the membrane, 0 far from it
+            membrane *= min(1.0, max(0.3, 0.8 + 0.3 * strength(x, y)))  # faint where a membrane is cut obliquely
             value = gray + 12 * light(x, y) + 11 * coarse(x, y) + 20 * fine(x, y) - oval_darkness(ovals, px, py)
             value += membrane * (72 + 10 * coarse(y, x) - value) + rng.gauss(0, 5)
             image[-1][x] = min(255, max(0, round(value)))

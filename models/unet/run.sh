@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A U-Net from random weights: cell membranes under the electron microscope, or road scenes (CamVid).
+# Trains a U-Net from random weights on cell membranes under the electron microscope, or on road scenes (CamVid).
 #   models/unet/run.sh                    16 + 4 generated pictures of this folder (make_sample.py)
 #   models/unet/run.sh --full DATA_DIR    ISBI 2012: DATA_DIR has image and label, 30 PNG files each; or CamVid: DATA_DIR
 #                                         has train, trainannot, val, valannot
@@ -12,7 +12,8 @@ membranes() {
     --mask_values 0,255
 }
 
-# Makes links to the pictures of an ISBI stack, in the layout of sample/. The last five are for evaluation.
+# Makes links to the pictures of the ISBI stack in the same layout as sample/. The last five pictures are for
+# evaluation.
 split_stack() {
   local names=("$1"/image/*.png) name part i
   rm -rf "$2"

@@ -7,12 +7,13 @@ XNLI is licensed for non-commercial use, so its sentences are not in this reposi
 person and, by chance, time, place, manner and reason. Each premise has three hypotheses:
 
 * entailment: the event or a more general one, with some of the premise's circumstances and no others
-* contradiction: its negation or opposite, or the event at another time or place
-* neutral: the event with a circumstance that the premise lacks or has otherwise, or another event
+* contradiction: the event's negation or opposite, or the event at another time or place
+* neutral: the event with a circumstance that the premise lacks or that differs from the premise's, or another event
 
 A quarter of the premises is negated; the event itself then contradicts them. Every form of an event also occurs in
-neutral hypotheses, so that the premise must be read. Rows of xnli.dev.tsv and xnli.test.tsv are parallel across languages, as XNLI's are. Columns that the
-reader does not use are empty. The seed is fixed: two calls write the same rows.
+neutral hypotheses, so that a model must read the premise. Rows of xnli.dev.tsv and xnli.test.tsv are parallel across
+languages, as in XNLI. Columns that the reader does not use are empty. The seed is fixed, so that each call writes the
+same rows.
 """
 import argparse
 import random
@@ -23,8 +24,8 @@ COLUMNS = ("language gold_label sentence1_binary_parse sentence2_binary_parse se
            "sentence2 promptID pairID genre label1 label2 label3 label4 label5 sentence1_tokenized sentence2_tokenized "
            "match").split()
 
-# Events of each language, in the same order. The parts of an event: the event | a more general one | its negation | its
-# opposite.
+# Events, in the same order for each language. The parts of an event: the event | a more general one | its negation |
+# its opposite.
 PEOPLE = {
     "en": "Anna|Luca|Maria|Tom|Sofia|David|The teacher|The nurse|The baker|My neighbor|The old captain|Her sister",
     "de": "Anna|Luca|Maria|Tom|Sofia|David|Der Lehrer|Die Krankenschwester|Der Bäcker|Mein Nachbar|Der alte Kapitän|Ihre Schwester",
@@ -150,7 +151,7 @@ EVENT_COUNT, PEOPLE_COUNT, CHOICES = 20, 12, 5
 
 
 class Draw:
-    """Makes all choices by random(), whose values are the same in every version of Python."""
+    """Makes all choices with random(), because its values are the same in every version of Python."""
 
     def __init__(self, *key):
         self.rng = random.Random("/".join(map(str, (SEED, *key))))
@@ -168,7 +169,7 @@ class Draw:
         return (index + 1 + self.below(n - 1)) % n
 
     def some(self, circumstances):
-        """Returns some of the circumstances, not all."""
+        """Returns some of the circumstances, but not all of them."""
         left = {k: v for k, v in circumstances.items() if self.chance(0.5)}
         if len(left) == len(circumstances) and left:
             left.pop(self.one(sorted(left)))
@@ -203,8 +204,8 @@ def neutral(draw, event, negated, given):
 
 
 def triples(draw, count):
-    """Returns `count` rows, three for each premise: label, and person, event, form and circumstances of premise and
-    hypothesis."""
+    """Returns `count` rows, three for each premise. A row has the label, and the person, event, form and circumstances
+    of premise and hypothesis."""
     rows = []
     while len(rows) < count:
         person, event, negated = draw.below(PEOPLE_COUNT), draw.below(EVENT_COUNT), draw.chance(0.25)

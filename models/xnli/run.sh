@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sentence pairs in the layout of XNLI, trained with the command line of PaddlePaddle's BERT; accuracy for each language.
+# Trains on sentence pairs in the layout of XNLI with the command line of PaddlePaddle's BERT, and prints the accuracy
+# for each language.
 #   models/xnli/run.sh                    generated pairs of this folder (make_sample.py): trains on English, tests on German,
 #                                         English, Spanish and French
 #   models/xnli/run.sh --full DATA_DIR    all of XNLI in PaddlePaddle's layout (multinli/, xnli.dev.tsv, xnli.test.tsv), or one
