@@ -1,4 +1,4 @@
-// The functions of onnx_amp.h without a session: versions and whole jobs.
+// The functions of onnx_amp.h that need no session: versions and whole jobs.
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -46,7 +46,7 @@ void run_job(const char* spec, const onnx_amp_options& options) {
 
 const char* onnx_amp_version(void) {
   static const std::string version = [] {
-    const std::string line = amp::program_version();  // ends with a newline
+    const std::string line = amp::program_version();  // the text ends with a newline
     const size_t at = line.rfind(' ') + 1;
     return line.substr(at, line.find('\n') - at);
   }();

@@ -55,7 +55,7 @@ onnx_amp_status guarded(LastError& error, const std::function<void()>& body) noe
   } catch (const std::exception& e) {
     try {
       error.set(error_of(e));
-    } catch (...) {  // no memory for the description
+    } catch (...) {  // there is no memory to describe the error
       error.set(Error(Exit::memory, "E_OOM", {}));
     }
   } catch (...) {

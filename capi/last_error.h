@@ -1,4 +1,4 @@
-// LastError: the failure that onnx_amp_last_error() returns, and the boundary that turns exceptions into status codes.
+// LastError stores the failure that onnx_amp_last_error() returns; guarded() turns exceptions into status codes.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class LastError {
   LastError(const LastError&) = delete;
   LastError& operator=(const LastError&) = delete;
 
-  void set(const Error& e) noexcept;  // if memory for a copy is missing, the error is a constant text
+  void set(const Error& e) noexcept;  // if there is no memory for a copy, stores a constant text
   const onnx_amp_error* get() const noexcept { return &view_; }
 
  private:
@@ -27,9 +27,9 @@ class LastError {
   onnx_amp_error view_ = {};
 };
 
-LastError& thread_error();  // the last error of this thread's calls that have no session
+LastError& thread_error();  // for failures of this thread's calls without a session
 
-// Runs body and returns its status. Any exception becomes a status, and `error` describes it.
+// Runs body and returns its status. Exceptions become a status, and `error` stores their description.
 onnx_amp_status guarded(LastError& error, const std::function<void()>& body) noexcept;
 
 // Throws E_NULL (Exit::usage) if a pointer that the interface requires is null.

@@ -41,10 +41,10 @@ typedef int32_t onnx_amp_status;
 enum {
   ONNX_AMP_OK = 0,
   ONNX_AMP_INTERNAL = 1,    /* a bug of the library */
-  ONNX_AMP_USAGE = 2,       /* settings, arguments (null pointers too) or the order of calls */
+  ONNX_AMP_USAGE = 2,       /* wrong settings, arguments (null pointers too) or order of calls */
   ONNX_AMP_MODEL = 3,       /* the model file is malformed or unsafe */
   ONNX_AMP_UNSUPPORTED = 4, /* the model is valid, but cannot be trained */
-  ONNX_AMP_DATA = 5,        /* a batch or a data file */
+  ONNX_AMP_DATA = 5,        /* a batch or a data file is wrong */
   ONNX_AMP_CHECKPOINT = 6,  /* no usable checkpoint */
   ONNX_AMP_STORAGE = 7,     /* writing failed */
   ONNX_AMP_NUMERICAL = 8,   /* training diverged */
@@ -76,20 +76,20 @@ enum {
 /* Levels of messages, in rising order. */
 enum { ONNX_AMP_DETAIL = 0, ONNX_AMP_INFO = 1, ONNX_AMP_NOTE = 2, ONNX_AMP_WARNING = 3 };
 
-/* A model in training. */
+/* A session: a model in training. */
 typedef struct onnx_amp_session onnx_amp_session;
 
-/* A failure. Strings are never null. */
+/* The description of a failed call. Strings are never null. */
 typedef struct onnx_amp_error {
   onnx_amp_status status;
-  const char* id;            /* "E_DATA_COLUMN"; names stay the same between versions */
+  const char* id;            /* such as "E_DATA_COLUMN"; the same in all versions */
   const char* fact;          /* what is wrong; settings are named in backquotes */
   const char* const* places; /* where it occurred, innermost first */
   size_t place_count;
   const char* hint; /* what to do; may be empty */
 } onnx_amp_error;
 
-/* Progress after a training step. */
+/* Progress after a training step, for the callback `progress`. */
 typedef struct onnx_amp_progress {
   int64_t step;  /* completed steps */
   int64_t total; /* steps of the whole run */
@@ -98,15 +98,15 @@ typedef struct onnx_amp_progress {
   double lr;
   double seconds; /* since training began, without evaluations */
   double samples_per_second;
-  int64_t skipped; /* steps that the loss scale skipped */
+  int64_t skipped; /* number of steps that were skipped by loss scaling */
 } onnx_amp_progress;
 
 /* Options of a session or a job. Callbacks may be null. They are called on the thread that called the library, must not
- * throw, and must not use the session; the strings that they get are valid during the call. Only log may also be
- * called by other threads, one at a time. */
+ * throw, and must not use the session; the strings passed to them are valid only during the call. `log` may also be
+ * called by other threads, by one at a time. */
 typedef struct onnx_amp_options {
   size_t size;               /* sizeof(onnx_amp_options) */
-  int64_t samples_per_epoch; /* for settings in epochs; 0: `max_steps` says how long a session trains */
+  int64_t samples_per_epoch; /* needed by settings in epochs; 0: only `max_steps` ends the training */
   void* user;                /* passed to the callbacks */
   void (*log)(void* user, int32_t level, const char* text); /* one line, without newline */
   void (*progress)(void* user, const onnx_amp_progress* progress);
@@ -114,35 +114,35 @@ typedef struct onnx_amp_options {
   void (*result)(void* user, const char* json); /* called once when onnx_amp_run() succeeds or is stopped */
 } onnx_amp_options;
 
-/* A tensor in memory: row-major, contiguous. */
+/* A tensor in memory; row-major and contiguous. */
 typedef struct onnx_amp_tensor {
-  const char* name; /* of the graph's input, or of the label: "label" if the loss names no other */
+  const char* name; /* name of a graph input or of a label ("label" if the loss names no other) */
   onnx_amp_dtype dtype;
   int32_t rank;        /* number of dims */
   const int64_t* dims; /* may be null if rank is 0 */
   const void* data;
 } onnx_amp_tensor;
 
-/* A micro-batch: the inputs and labels of some rows, in any order. */
+/* A micro-batch: the inputs and labels of some rows. The tensors may be in any order. */
 typedef struct onnx_amp_batch {
   const onnx_amp_tensor* tensors;
   size_t count;
 } onnx_amp_batch;
 
-/* The result of a training step. */
+/* The result of onnx_amp_train_step(). */
 typedef struct onnx_amp_step {
   size_t size;     /* sizeof(onnx_amp_step), set by the caller */
   int64_t step;    /* number of steps so far, this one included */
   int64_t applied; /* number of steps that changed the weights */
   double loss;
-  double grad_norm; /* before clipping */
+  double grad_norm; /* norm before clipping */
   double lr;
-  double loss_scale; /* that this step used */
+  double loss_scale; /* the scale that this step used */
   int32_t skipped;   /* nonzero: gradients were not finite and nothing was changed */
   int32_t reserved;
 } onnx_amp_step;
 
-/* The result of an evaluation. */
+/* The result of an evaluation of one batch or of several. */
 typedef struct onnx_amp_evaluation {
   size_t size; /* sizeof(onnx_amp_evaluation), set by the caller */
   double loss;
@@ -153,7 +153,7 @@ typedef struct onnx_amp_evaluation {
 typedef struct onnx_amp_parameter {
   size_t size;         /* sizeof(onnx_amp_parameter), set by the caller */
   const char* name;    /* the tensor's name in the model file */
-  const int64_t* dims; /* name and dims are valid as long as the session */
+  const int64_t* dims; /* name and dims are valid until the session is closed */
   int32_t rank;
   int32_t trained;   /* nonzero: the optimizer changes it */
   int32_t statistic; /* nonzero: a running statistic, which training changes without a gradient */
@@ -161,14 +161,14 @@ typedef struct onnx_amp_parameter {
   int64_t elements;
 } onnx_amp_parameter;
 
-/* Returns the version of the program, "0.2.0"; valid as long as the process. Thread-safe. */
+/* Returns the version of the program, such as "0.2.0". The text is valid until the process ends. Thread-safe. */
 ONNX_AMP_API const char* onnx_amp_version(void);
 
-/* Returns the ABI version of the library. A program works with the library if this is its ONNX_AMP_ABI_VERSION.
- * Thread-safe. */
+/* Returns the ABI version of the library. A program works with the library if this equals the ONNX_AMP_ABI_VERSION with
+ * which the program was compiled. Thread-safe. */
 ONNX_AMP_API int32_t onnx_amp_abi_version(void);
 
-/* Returns the failure of the last call that failed: with this session, or with null the last one of this thread in
+/* Returns the last failure of a call with this session. With null, returns the last failure on this thread of
  * onnx_amp_open(), onnx_amp_run() or a call with a null session. Never null; without a failure its status is
  * ONNX_AMP_OK. Valid until the next call that fails with the same session (null: on this thread), or its close. */
 ONNX_AMP_API const onnx_amp_error* onnx_amp_last_error(const onnx_amp_session* session);
@@ -180,34 +180,35 @@ ONNX_AMP_API const onnx_amp_error* onnx_amp_last_error(const onnx_amp_session* s
 ONNX_AMP_API onnx_amp_status onnx_amp_open(const char* spec, const onnx_amp_options* options,
                                            onnx_amp_session** session);
 
-/* Frees a session; null is allowed. No other thread may use it any more. */
+/* Frees a session; null is allowed. No thread may use the session any more. */
 ONNX_AMP_API void onnx_amp_close(onnx_amp_session* session);
 
-/* Number of graph inputs that a batch must hold. */
+/* Returns the number of graph inputs that a batch must hold. */
 ONNX_AMP_API size_t onnx_amp_input_count(const onnx_amp_session* session);
 
-/* Describes input `index`: name, element type of the model, rank and dims, in which -1 stands for any size; the rank is
- * -1 if it is unknown. data is null. The pointers are valid as long as the session. A batch may hold other types of the
- * same kind: integers for integers, any number for floating-point inputs. Fails with ONNX_AMP_USAGE for an index out of
- * range. */
+/* Describes input `index`: name, the model's element type, rank and dims. A dim of -1 stands for any size, a rank of -1
+ * for an unknown rank. data is null. The pointers are valid as long as the session. A batch may hold other types of the
+ * same kind: any integers for integers, any numbers for floating-point inputs. Fails with ONNX_AMP_USAGE for an index
+ * out of range. */
 ONNX_AMP_API onnx_amp_status onnx_amp_input(onnx_amp_session* session, size_t index, onnx_amp_tensor* input);
 
 /* Encodes texts as the program encodes a table with one text column, or two if `pairs` is not null: token ids, mask and
  * types, padded as `pad_to_multiple` says. The tokenizer is that of `tokenizer`, `vocab` or the model's folder. *batch
  * receives the model's inputs without labels: copy its tensors to an array of your own and add the label. It is valid
  * until the next onnx_amp_encode() of the session or its close. Works before preparation. Errors: ONNX_AMP_USAGE
- * without a tokenizer, ONNX_AMP_DATA for text that is not UTF-8 or a model whose inputs are not made of text. */
+ * without a tokenizer; ONNX_AMP_DATA if a text is not UTF-8, or if the model has inputs that texts do not give. */
 ONNX_AMP_API onnx_amp_status onnx_amp_encode(onnx_amp_session* session, const char* const* texts,
                                              const char* const* pairs, size_t count, const onnx_amp_batch** batch);
 
-/* Compiles the training step for batches like this one, and allocates weights, gradients and the optimizer's state. The
- * batch must be valid, with labels; it is copied, and an export compares outputs on it. Nothing happens if the session
- * is prepared already. onnx_amp_train_step() prepares a session by its first micro-batch. Every function below needs a
- * prepared session and otherwise fails with ONNX_AMP_USAGE. Errors: ONNX_AMP_DATA for a wrong batch, ONNX_AMP_MEMORY. */
+/* Prepares the session: compiles the training step for batches like this one, and allocates weights, gradients and
+ * the optimizer's state. The batch must be valid, with labels; it is copied, and an export compares outputs on it.
+ * Does nothing if the session is prepared already. onnx_amp_train_step() prepares a session by its first
+ * micro-batch. Other functions below fail with ONNX_AMP_USAGE if it is not prepared. Errors: ONNX_AMP_DATA (wrong
+ * batch), ONNX_AMP_MEMORY. */
 ONNX_AMP_API onnx_amp_status onnx_amp_prepare(onnx_amp_session* session, const onnx_amp_batch* batch);
 
-/* Computes one optimizer step. Its loss is the mean over the items of all micro-batches, so `count` micro-batches equal
- * one large batch. step may be null. The step has the bits of the command line's on the same batches. Errors:
+/* Computes one optimizer step. The loss is the mean over the items of all `count` micro-batches, so they equal one
+ * large batch. step may be null. The results have the same bits as the command line's on the same batches. Errors:
  * ONNX_AMP_DATA for a wrong batch (nothing changed), ONNX_AMP_NUMERICAL if training diverged, ONNX_AMP_MEMORY. */
 ONNX_AMP_API onnx_amp_status onnx_amp_train_step(onnx_amp_session* session, const onnx_amp_batch* micro_batches,
                                                  size_t count, onnx_amp_step* step);
@@ -222,56 +223,59 @@ ONNX_AMP_API onnx_amp_status onnx_amp_eval_step(onnx_amp_session* session, const
 ONNX_AMP_API onnx_amp_status onnx_amp_eval_finish(onnx_amp_session* session, onnx_amp_evaluation* evaluation,
                                                   const char** metrics);
 
-/* Number of outputs of the last onnx_amp_eval_step(): those that the loss reads. 0 before the first one. */
+/* Returns how many outputs the last onnx_amp_eval_step() has: those that the loss reads. 0 before the first call. */
 ONNX_AMP_API size_t onnx_amp_output_count(const onnx_amp_session* session);
 
-/* Describes output `index` of the last onnx_amp_eval_step(); its pointers are valid until the next one. */
+/* Describes output `index` of the last onnx_amp_eval_step(). The pointers are valid until the next such call. */
 ONNX_AMP_API onnx_amp_status onnx_amp_output(onnx_amp_session* session, size_t index, onnx_amp_tensor* output);
 
-/* Learning rate of the next step. onnx_amp_set_lr() scales the schedule so that the next step has this rate; later steps
- * keep the factor, which a saved state contains. With `lr_scheduler` constant and no warm-up the rate stays. Fails with
- * ONNX_AMP_USAGE for a negative rate, or if the schedule's rate is 0 now and `lr` is not. */
+/* Get and set the learning rate of the next step. onnx_amp_set_lr() multiplies the schedule by a factor, so that the
+ * next step has this rate. The factor also applies to later steps, and a saved state contains it. With `lr_scheduler`
+ * constant and no warm-up the rate then stays the same. Fails with ONNX_AMP_USAGE for a negative rate, or if the
+ * schedule's rate is 0 now and `lr` is not. */
 ONNX_AMP_API onnx_amp_status onnx_amp_get_lr(onnx_amp_session* session, double* lr);
 ONNX_AMP_API onnx_amp_status onnx_amp_set_lr(onnx_amp_session* session, double lr);
 
-/* Loss scale of the next step; 1 without one. onnx_amp_set_loss_scale() fails with ONNX_AMP_USAGE if the run has no
- * dynamic loss scale, or if the scale is outside of `min_loss_scale` to `max_loss_scale`. */
+/* Get and set the loss scale of the next step; 1 without loss scaling. onnx_amp_set_loss_scale() fails with
+ * ONNX_AMP_USAGE if the run has no dynamic loss scale, or if the scale is not in `min_loss_scale` to
+ * `max_loss_scale`. */
 ONNX_AMP_API onnx_amp_status onnx_amp_get_loss_scale(onnx_amp_session* session, float* scale);
 ONNX_AMP_API onnx_amp_status onnx_amp_set_loss_scale(onnx_amp_session* session, float scale);
 
-/* Number of parameters, running statistics included; 0 for a session that is not prepared. */
+/* Returns the number of parameters, including running statistics; 0 for a session that is not prepared. */
 ONNX_AMP_API size_t onnx_amp_parameter_count(const onnx_amp_session* session);
 
 /* Describes parameter `index`, in the order of the model file. */
 ONNX_AMP_API onnx_amp_status onnx_amp_parameter_info(onnx_amp_session* session, size_t index,
                                                      onnx_amp_parameter* parameter);
 
-/* Copy a parameter's fp32 values to or from `values`, which holds `elements` floats. A wrong name or number of elements
- * is ONNX_AMP_USAGE. Setting a parameter leaves the optimizer's state as it is. */
+/* Copy a parameter's fp32 values to or from `values`, which holds `elements` floats. They fail with ONNX_AMP_USAGE for
+ * a wrong name or number of elements. Setting a parameter leaves the optimizer's state as it is. */
 ONNX_AMP_API onnx_amp_status onnx_amp_get_parameter(onnx_amp_session* session, const char* name, float* values,
                                                     size_t elements);
 ONNX_AMP_API onnx_amp_status onnx_amp_set_parameter(onnx_amp_session* session, const char* name, const float* values,
                                                     size_t elements);
 
-/* Writes a checkpoint, FOLDER/checkpoint-N: weights, optimizer, schedule, loss scale. It becomes visible only when it is
- * complete. *path (path may be null) receives its path, valid until the next save or the close. The command line continues
- * it with --resume FOLDER. */
+/* Writes a checkpoint, FOLDER/checkpoint-N: weights, optimizer, schedule, loss scale. It becomes visible only when it
+ * is complete. *path (path may be null) receives the checkpoint's path, valid until the next save or the close. The
+ * command line continues from the checkpoint with --resume FOLDER. */
 ONNX_AMP_API onnx_amp_status onnx_amp_save_state(onnx_amp_session* session, const char* folder, const char** path);
 
-/* Continues from a checkpoint folder, or from the newest usable one in a folder. It may be from a run of the command
- * line with the same model and settings. ONNX_AMP_CHECKPOINT if there is none, if it is damaged, or if it is from
- * another run; the session is then unchanged. */
+/* Continues from a checkpoint folder, or from the newest usable checkpoint in a folder. The command line may have
+ * written it, with the same model and settings. Fails with ONNX_AMP_CHECKPOINT, leaving the session unchanged, if there
+ * is no checkpoint, if it is damaged, or if it is from another run. */
 ONNX_AMP_API onnx_amp_status onnx_amp_load_state(onnx_amp_session* session, const char* path);
 
-/* Writes the model with the current weights, or those that `export_weights` names, in the types of `export_precision`. A
- * failure leaves no partial file. With `verify_export` (the default) the file is run and compared with the session. */
+/* Writes the model with the current weights, or with those that `export_weights` names, in the types of
+ * `export_precision`. A failure leaves no partial file. With `verify_export` (the default), the file is run and its
+ * outputs are compared with the session's. */
 ONNX_AMP_API onnx_amp_status onnx_amp_export(onnx_amp_session* session, const char* path);
 
 /* Runs a whole training job from files, as the command line does: writes model.onnx, checkpoints, metrics and report to
  * `output_dir`. spec: a JSON object with the keys of --config; "model" and "train" are required. options->result
  * receives {"model": path, "steps": .., "stopped": .., "metrics": {..}}. Returns ONNX_AMP_STOPPED if options->stop or
- * `max_minutes` ended the job with a checkpoint; a job with "resume": "auto" continues it. ONNX_AMP_GATE if a gate of
- * `require` was missed. Thread-safe, but not in the same output folder (ONNX_AMP_LOCKED). */
+ * `max_minutes` ended the job with a checkpoint; a job with "resume": "auto" continues it. Returns ONNX_AMP_GATE if a
+ * gate of `require` was missed. Thread-safe for different output folders (else ONNX_AMP_LOCKED). */
 ONNX_AMP_API onnx_amp_status onnx_amp_run(const char* spec, const onnx_amp_options* options);
 
 #ifdef __cplusplus

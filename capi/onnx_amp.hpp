@@ -1,6 +1,6 @@
 // C++ layer on onnx_amp.h (C++17): a session that closes itself, exceptions instead of status codes, containers instead
-// of pointers. It is a header only and uses nothing but the C interface, so it works with any version of the library
-// that has this ABI version.
+// of pointers. This header needs no other code and uses only the C interface, so it works with any version of the
+// library that has this ABI version.
 //
 //   onnx_amp::Session session(R"({"model": "lenet.onnx", "loss": "cross_entropy", "max_steps": 100})");
 //   session.train_step({{onnx_amp::tensor("input", {32, 1, 28, 28}, pixels), onnx_amp::tensor("label", {32}, labels)}});
@@ -20,7 +20,7 @@
 
 namespace onnx_amp {
 
-// A failed call. what() is the fact; the other members are those of onnx_amp_error.
+// A failed call. what() returns the fact; the other members are those of onnx_amp_error.
 class Error : public std::runtime_error {
  public:
   explicit Error(const onnx_amp_error& e)
@@ -41,11 +41,11 @@ struct Options {
   std::int64_t samples_per_epoch = 0;
   std::function<void(int level, const std::string& text)> log;
   std::function<void(const onnx_amp_progress&)> progress;
-  std::function<bool()> stop;                      // true stops a job after the current step
-  std::function<void(const std::string&)> result;  // receives the result of a job as JSON
+  std::function<bool()> stop;                      // returns true to stop a job after the current step
+  std::function<void(const std::string&)> result;  // receives the result of a job as a JSON text
 };
 
-// A tensor in the caller's memory.
+// A tensor in memory that the caller owns.
 struct Tensor {
   std::string name;
   onnx_amp_dtype dtype;
@@ -94,7 +94,7 @@ inline void check(onnx_amp_status status, const onnx_amp_session* session) {
   if (status != ONNX_AMP_OK) throw Error(*onnx_amp_last_error(session));
 }
 
-// The options for C; `options` must outlive it.
+// Converts options to those of the C interface. `options` must outlive the result.
 inline onnx_amp_options c_options(Options& options) {
   onnx_amp_options c = {};
   c.size = sizeof c;
@@ -109,7 +109,7 @@ inline onnx_amp_options c_options(Options& options) {
   return c;
 }
 
-// Batches for C, which point into the given ones; those must outlive this object.
+// Batches in the form of the C interface. They point into the given batches, which must outlive this object.
 class Batches {
  public:
   explicit Batches(const std::vector<Batch>& batches) : Batches(batches.data(), batches.size()) {}
@@ -131,7 +131,7 @@ class Batches {
 
 }  // namespace detail
 
-// A model in training. The functions throw Error; onnx_amp.h describes them.
+// A model in training. Its functions throw Error; onnx_amp.h describes what they do.
 class Session {
  public:
   explicit Session(const std::string& spec, Options options = {}) : options_(std::make_unique<Options>(std::move(options))) {
@@ -161,7 +161,7 @@ class Session {
     check(onnx_amp_eval_step(get(), c.data(), &e));
     return e;
   }
-  std::string eval_finish() {  // loss and metrics as JSON
+  std::string eval_finish() {  // returns loss and metrics as JSON
     const char* metrics = "";
     check(onnx_amp_eval_finish(get(), nullptr, &metrics));
     return metrics;
@@ -212,11 +212,11 @@ class Session {
   };
   void check(onnx_amp_status status) const { detail::check(status, get()); }
 
-  std::unique_ptr<Options> options_;  // the library keeps its address
+  std::unique_ptr<Options> options_;  // on the heap, because the library keeps its address
   std::unique_ptr<onnx_amp_session, Close> session_;
 };
 
-// Runs a whole training job from files. Throws Error; that of a stopped job has the status ONNX_AMP_STOPPED.
+// Runs a whole training job from files. Throws Error; if the job was stopped, its status is ONNX_AMP_STOPPED.
 inline void run(const std::string& spec, Options options = {}) {
   const onnx_amp_options c = detail::c_options(options);
   detail::check(onnx_amp_run(spec.c_str(), &c), nullptr);

@@ -20,16 +20,16 @@ struct onnx_amp_session {
   amp::capi::LastError error;
   std::unique_ptr<amp::StepSession> steps;
   const std::vector<amp::InputSpec> inputs;
-  std::vector<amp::ParameterInfo> parameters;  // from the first call that prepared the session
+  std::vector<amp::ParameterInfo> parameters;  // set by the first call that prepared the session
   std::vector<std::pair<std::string, amp::HostTensor>> outputs, encoded;
-  std::vector<onnx_amp_tensor> encoded_tensors;  // views of `encoded`
+  std::vector<onnx_amp_tensor> encoded_tensors;  // views of the tensors in `encoded`
   onnx_amp_batch encoded_batch = {};
   std::string metrics, saved;
 };
 
 namespace {
 
-// Runs body(session) with the session's place for errors, or fails for a null session.
+// Calls body(session), and stores a failure in the session. Fails if the session is null.
 template <class F>
 onnx_amp_status with(onnx_amp_session* s, const F& body) {
   if (!s) return guarded(amp::capi::thread_error(), [] { require_pointer(nullptr, "session"); });
@@ -51,7 +51,7 @@ onnx_amp_tensor describe(const std::string& name, amp::DType type, const amp::Di
           dims ? dims->data() : nullptr, data};
 }
 
-// JSON has no NaN or infinity: such a metric is null.
+// JSON has no NaN or infinity, so a metric with such a value is null.
 std::string metrics_json(const amp::Metrics& m) {
   nlohmann::ordered_json out{{"loss", m.loss}};
   for (const auto& [name, value] : m.values) out[name] = value;

@@ -41,7 +41,7 @@ HostTensor tensor_of(const onnx_amp_tensor& t) {
   for (const int64_t d : dims) {
     if (d < 0) fail(Exit::data, "E_DATA_SHAPE", cat("tensor '", printable(t.name), "' has the size ", d));
   }
-  // A tensor without elements may have no memory.
+  // The data pointer of a tensor without elements may be null.
   static const char none = 0;
   if (numel(dims) > 0) require_pointer(t.data, "data");
   return {type->second, dims, std::shared_ptr<const void>(), t.data ? t.data : &none};
