@@ -1,4 +1,4 @@
-"""Fine-tunes a tiny network on made-up images, as a job and from memory, and draws the losses.
+"""Fine-tunes a tiny network on made-up images, first with batches from memory and then as a job, and draws the losses.
 
   python example.py lenet.onnx
 
@@ -22,7 +22,7 @@ folder = pathlib.Path("example_run")
 shutil.rmtree(folder, ignore_errors=True)
 folder.mkdir()
 
-# %% From memory: one step per batch of 32.
+# %% Training from memory: one step per batch of 32.
 model = sys.argv[1]
 losses = []
 with onnx_amp.Session(model, loss="cross_entropy", lr=1e-3, max_steps=100) as session:
@@ -34,14 +34,14 @@ with onnx_amp.Session(model, loss="cross_entropy", lr=1e-3, max_steps=100) as se
     print("from memory:", session.eval_finish())
     session.export(folder / "from_memory.onnx")
 
-# %% The same data as a job, which writes metrics.jsonl, a report and checkpoints.
+# %% A job with the same data. It writes metrics.jsonl, a report and checkpoints.
 np.savez(folder / "data.npz", **{name: images, "label": labels})
 onnx_amp.train(model, train=folder / "data.npz", loss="cross_entropy", lr=1e-3, batch_size=32, max_steps=100,
                output_dir=folder / "job", logging_steps=1)
 rows = [json.loads(line) for line in open(folder / "job/metrics.jsonl")]
 logged = [r for r in rows if "loss" in r]
 
-# %% Picture.
+# %% Picture of both loss curves.
 try:
     import matplotlib.pyplot as plt
 except ImportError:

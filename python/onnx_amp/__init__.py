@@ -1,7 +1,7 @@
 """Fine-tunes ONNX models in mixed precision.
 
-train() runs a whole job from files; Session trains with batches from memory; the console command onnx-amp-finetune is the
-program itself."""
+train() runs a whole job from files. Session trains with batches from memory. The console command onnx-amp-finetune is
+the program itself."""
 
 from ._library import capi as _c
 from .errors import OnnxAmpError

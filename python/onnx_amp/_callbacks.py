@@ -1,4 +1,4 @@
-"""Python functions as callbacks of the C interface."""
+"""Passes Python functions to the C interface as callbacks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LEVELS = ("detail", "info", "note", "warning")
 
 
 class Callbacks:
-    """Options of a call, with callbacks that keep exceptions: nothing may be thrown through C. An exception in a callback,
-    KeyboardInterrupt too, stops a job after its current step; finish() then raises it."""
+    """The options of a call. Exceptions must not pass through C, so the callbacks store them: an exception in a
+    callback, KeyboardInterrupt too, stops a job after its current step, and finish() then raises it."""
 
     def __init__(self, samples_per_epoch: int = 0, log: Optional[Callable[[str, str], None]] = None,
                  progress: Optional[Callable[[dict], None]] = None, stop: Optional[Callable[[], bool]] = None):
@@ -32,7 +32,7 @@ class Callbacks:
     def _keep(self, function):
         try:
             return function()
-        except BaseException as e:  # to be raised by finish()
+        except BaseException as e:  # finish() raises it
             self.exception = self.exception or e
             return None
 

@@ -1,4 +1,4 @@
-"""The console command: replaces this process with the program, so that signals and exit codes are the program's."""
+"""The console command. It replaces this process by the program, so that signals and exit codes are the program's."""
 
 import os
 import pathlib

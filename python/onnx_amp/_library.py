@@ -1,4 +1,4 @@
-"""The C interface (include/onnx_amp/onnx_amp.h, which documents every call) as ctypes."""
+"""The C interface as ctypes. include/onnx_amp/onnx_amp.h documents every call."""
 
 import ctypes
 import os
@@ -55,7 +55,7 @@ class Parameter(ctypes.Structure):
 
 _session = c_void_p
 _status = c_int32
-# Name, type of the result, types of the arguments.
+# Name of each function, type of its result, types of its arguments.
 _functions = [
     ("version", c_char_p, []),
     ("abi_version", c_int32, []),
@@ -103,7 +103,7 @@ capi = _load()
 
 
 def call(name, *arguments, session=None):
-    """Calls onnx_amp_<name>; raises OnnxAmpError for any status but 0. session: where the error is stored."""
+    """Calls onnx_amp_<name>. Raises OnnxAmpError for any status but 0. session: the session that stores the error."""
     status = getattr(capi, "onnx_amp_" + name)(*arguments)
     if status != 0:
         e = capi.onnx_amp_last_error(session).contents
