@@ -1,4 +1,4 @@
-// Console: prints messages on stderr as --quiet and --verbose request, and the progress of a run and its activities.
+// Console: prints messages on stderr, filtered by --quiet and --verbose, and the progress of a run and its activities.
 #pragma once
 
 #include <mutex>
@@ -16,14 +16,14 @@ class Console {
   Console& operator=(const Console&) = delete;
   ~Console();
 
-  // The results of log() and host() refer to this Console, which has to outlive them.
+  // The objects that log() and host() return refer to this Console, which must outlive them.
   Log log() const;
-  Host host() const;             // for training: with progress, stopped by signals
-  void hide_activities() const;  // for a rank that prints nothing
+  Host host() const;             // for training: shows progress, and signals stop the run
+  void hide_activities() const;  // called in a rank that prints nothing
 
  private:
   Level least_;
-  mutable std::mutex mutex_;  // threads report activities
+  mutable std::mutex mutex_;  // needed because several threads may report activities
   mutable Progress progress_;
 };
 

@@ -4,10 +4,10 @@ Python packages: torch, onnx, numpy.
 
   python3 tools/gpu_check.py [--seconds 500] [--only pytorch tests ncu sanitizers] [--cases bert_b32 unet ...]
 
-Tests run in many processes: after an illegal access by one kernel the device fails for the rest of its process.
-Sanitizers run without NVIDIA's libraries, so that they check only the project's kernels. Results: $OUT/check.json, $OUT/check-failed.log (whole
-logs), $OUT/bench.json and bench.md, $OUT/kernels.csv. Exit status: 0 success; 1 a failure; 2 a missing
-library; 75 out of time.
+Tests run in many processes, because after an illegal access by a kernel the device fails for the rest of its process.
+Sanitizers run without NVIDIA's libraries, so that they check only the project's kernels. Results: $OUT/check.json,
+$OUT/check-failed.log (whole logs), $OUT/bench.json and bench.md, $OUT/kernels.csv. Exit status: 0 success; 1 a failure;
+2 a missing library; 75 out of time.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import sys
 import gpu_kit
 
 PARTS = ("pytorch", "tests", "ncu", "sanitizers")
-# Test case, seconds. Long tests come first, so that short tests fill the gaps.
+# Test case and its duration in seconds. Long tests come first, so that short tests fill the gaps at the end.
 TESTS = [
     ("GPU: the same bits in every run and without CUDA graphs", 150),
     ("GPU: the update is the CPU's", 100),
@@ -29,13 +29,14 @@ TESTS = [
     ("GPU: memory comes back", 30),
 ]
 KERNELS, MODELS = "GPU: kernels agree with the CPU's", "GPU: models agree with PyTorch"
-# Kernels that copy asynchronously into shared memory come first, then those that share memory, sort and scatter.
+# Operators whose kernels are checked by sanitizers. First those whose kernels copy asynchronously into shared memory,
+# then those that share memory, sort or scatter.
 SANITIZED = ["FusedAttention", "FusedAttentionGrad", "AddNormGrad", "Softmax", "ScatterElementsAdd", "LayerNorm", "ReduceSum",
              "Transpose"]  # fmt: skip
 WITHOUT_LIBRARIES = {"ONNX_AMP_CUDA_LIBRARIES": "none"}
 REFUSES = r"(?i)device not supported|insufficient permissions|unable to|failed to (?:initialize|attach)"
 FAULT = r"^=+ (?:Error|Invalid|Misaligned|Race|Hazard|Out-of-range|Program hit|.*Potential).*"
-# PyTorch's likely best arms: a first call has time for these.
+# PyTorch's configurations that are likely the fastest. A first call has time only for these.
 FIRST = ["--precisions", "bf16", "--modes", "eager", "reduce-overhead", "--sdpa", "flash", "cudnn", "--blocks", 3]
 REHEARSAL = ["--tiny", "--device", "cpu", "--precisions", "bf16", "--modes", "eager", "--sdpa", "flash", "--blocks", 2, "--warm", 2]
 
@@ -56,7 +57,7 @@ class Check:
             with open(kit.out / "bench.md", "a", encoding="utf-8") as f:
                 f.write(ended.output)
             print(ended.output)
-        if ended.status == 75:  # bench/gpu.py's own clock
+        if ended.status == 75:  # the time limit of bench/gpu.py was reached
             raise gpu_kit.OutOfTime
         if ended.status and "No module named" in ended.text:
             return None, ended.said
@@ -105,7 +106,7 @@ class Check:
     # --- kernels of a step
 
     def ncu(self):
-        """Measures the kernels of one warm step, launched without CUDA graphs."""
+        """Measures the kernels of one step after the warm-up; they are launched without CUDA graphs."""
         kit, ncu = self.kit, gpu_kit.find_tool("ncu")
         if not ncu:
             return None, "there is no ncu"
@@ -125,7 +126,7 @@ class Check:
 
     def kernels(self, ended):
         start = ended.output.find('"ID"')
-        kernels = collections.defaultdict(lambda: [0, 0.0, 0.0])  # launches, microseconds, bytes
+        kernels = collections.defaultdict(lambda: [0, 0.0, 0.0])  # kernel -> launches, microseconds, bytes
         for row in csv.DictReader(io.StringIO(ended.output[start:])) if start >= 0 else []:
             k, value = kernels[row["Kernel Name"]], float((row["Metric Value"] or "0").replace(",", ""))
             if row["Metric Name"] == "gpu__time_duration.sum":

@@ -1,4 +1,5 @@
-"""Shared by gpu_smoke.py and gpu_check.py: NVIDIA's libraries, commands with limits, results that a kill cannot lose.
+"""Code that gpu_smoke.py and gpu_check.py share: finding NVIDIA's libraries, commands with limits, and results that are
+kept if the process is killed.
 
 Results are written to $OUT/NAME.json after every step, and the whole log of every command that failed is appended to
 $OUT/NAME-failed.log. Each command runs in a separate process group, which is killed at its time limit. Only
@@ -27,9 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_LOG, MOST_LOGS = 1 << 20, 12 << 20  # bytes of one log that are kept, and of all of them
-GRACE = 10  # seconds that a killed process has to end: one that waits for the driver may not end at all
-# The plugin is linked with the first two; it loads the others when it needs them and runs without them.
+MOST_LOG, MOST_LOGS = 1 << 20, 12 << 20  # bytes that are kept of one log, and of all logs
+GRACE = 10  # seconds to wait after a kill: a process that waits for the driver may never end
+# The plugin is linked with other libraries. It loads these three only when it needs them, and runs without them.
 LOADED_LATER = ["libcudnn.so.9", "libnvrtc.so.13", "libnccl.so.2"]
 
 
@@ -39,7 +40,7 @@ class OutOfTime(Exception):
 
 @dataclass
 class Ended:
-    """The end of a command. status: exit status, negative signal number, or 124 for a time limit."""
+    """How a command ended. status: exit status, negative signal number, or 124 for a time limit."""
 
     status: int
     text: str
@@ -49,8 +50,8 @@ class Ended:
 
 
 def library_folders():
-    """Returns the folders of NVIDIA's libraries. Python packages precede a toolkit, because their versions match each
-    other."""
+    """Returns the folders of NVIDIA's libraries. Those of Python packages come before a toolkit's, because the versions
+    of the packages match each other."""
     spec = importlib.util.find_spec("nvidia")
     homes = list((spec and spec.submodule_search_locations) or [])
     sites = [sysconfig.get_paths()[k] for k in ("purelib", "platlib")] + [p for p in sys.path if p.endswith("-packages")]
@@ -71,10 +72,10 @@ def last_lines(text, lines=3):
 
 
 class Kit:
-    """The clock, the commands and the report of one call."""
+    """The clock, the commands and the report of one run of a script."""
 
     def __init__(self, name, seconds, patience=1.0):
-        """patience: factor of the time limits of all commands."""
+        """patience: a factor by which the time limits of all commands are multiplied."""
         self.patience = patience
         self.name, self.end, self.began = name, time.monotonic() + seconds, time.monotonic()
         bundle = (ROOT / "bin").is_dir()
@@ -94,7 +95,7 @@ class Kit:
         self.program = self.bin / "onnx-amp-finetune"
         self.tests = self.bin / "test_cuda" if bundle else self.bin / "tests" / "test_cuda"
         self.plugin = Path(os.environ.get("ONNX_AMP_CUDA_PLUGIN") or self.bin / "libonnx_amp_cuda.so")
-        state = Path(os.environ.get("GPU_KIT_STATE") or home / "state")  # choices of algorithms, for the next call
+        state = Path(os.environ.get("GPU_KIT_STATE") or home / "state")  # choices of algorithms, kept for the next run
         self.environment = os.environ | {"XDG_CACHE_HOME": str(state / "cache"), "PYTHONUNBUFFERED": "1",
                                          "ONNX_AMP_CUDA_PLUGIN": str(self.plugin),
                                          "ONNX_AMP_TEST_DATA": str(ROOT / "tests" / "data")}  # fmt: skip
@@ -112,7 +113,8 @@ class Kit:
         return self.end - time.monotonic()
 
     def read_ahead(self):
-        """Reads the libraries' files in the background: half a gigabyte, from a disk that may be cold."""
+        """Reads the libraries' files into the page cache in the background: half a gigabyte, perhaps from a slow
+        disk."""
 
         def read():
             for pattern in ("libcublasLt.so.13", "libcudnn*.so.9"):
@@ -127,7 +129,8 @@ class Kit:
     # --- commands
 
     def run(self, words, limit, env=None, ours=True):
-        """Runs a command for at most `limit` seconds. ours: adds the libraries' folders to its environment."""
+        """Runs a command for at most `limit` seconds. ours: whether it is the project's program, which needs the
+        folders of NVIDIA's libraries in its environment."""
         asked = limit * self.patience
         limit = min(asked, self.left() - 2)
         if limit < 1 and limit < asked:
@@ -179,7 +182,7 @@ class Kit:
         return False
 
     def keep_log(self, words, e):
-        """Appends the log of what failed, or of what computed something wrong."""
+        """Appends the log of a command that failed or computed something wrong."""
         text = e.text if len(e.text) <= MOST_LOG else f"{e.text[: MOST_LOG // 2]}\n...\n{e.text[-MOST_LOG // 2 :]}"
         text = f"=== {' '.join(map(str, words))}\n=== {e.said or 'ended well'} after {e.seconds:.1f} s\n{text}\n"
         with self.lock:
@@ -190,8 +193,8 @@ class Kit:
                 f.write(text)
 
     def wrapper(self, file):
-        """Writes a script that runs `file` with the libraries' folders. It is for a Python, profiler or sanitizer that
-        must not see them."""
+        """Writes a script that runs `file` with the folders of NVIDIA's libraries. A Python, profiler or sanitizer that
+        must run without these folders calls the script."""
         path = self.work / f"run-{file.name}"
         path.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH="{":".join(self.folders)}" exec "{file}" "$@"\n')
         path.chmod(0o755)
@@ -211,7 +214,7 @@ class Kit:
             outcome = {True: "ok", False: "FAILED", None: "skipped"}[right]
         except OutOfTime:
             outcome, text = "unfinished", "the call's time is over"
-        except Exception as e:  # a mistake in one step must not cost the others
+        except Exception as e:  # an exception in one step must not prevent the other steps
             outcome, text = "FAILED", f"the kit itself failed: {type(e).__name__}: {e}"
             traceback.print_exc()
         return self.note(name, outcome, text, time.monotonic() - began)
@@ -253,7 +256,8 @@ class Kit:
             os._exit(75)
 
     def finish(self):
-        """Repeats failures at the end, because only the end of a long output may be seen. Returns the exit status."""
+        """Prints failures again at the end, because a long output may be shown only from its end. Returns the exit
+        status."""
         shutil.rmtree(self.work, ignore_errors=True)
         steps = self.report["steps"]
         outcomes = [s["outcome"] for s in steps.values()]
@@ -268,7 +272,8 @@ class Kit:
     # --- shared first steps
 
     def libraries(self):
-        """Notes where each library is. False, with one line that names what is missing: nothing can run."""
+        """Records where each library is. If one is missing, returns False and prints a line that names it, because
+        nothing can run without it."""
         for file in (self.program, self.plugin):
             if not file.exists():
                 self.note("libraries", "FAILED", f"{file} is missing: unpack a bundle of tools/gpu_bundle.sh")
@@ -292,7 +297,7 @@ class Kit:
 
 
 def write_token_batches(path, rows, length, vocabulary):
-    """Writes random token ids and two classes as a .safetensors file."""
+    """Writes a .safetensors file with random token ids, and labels of two classes."""
     random.seed(0)
     ids = array.array("q", (random.randrange(vocabulary) for _ in range(rows * length)))
     label = array.array("q", (random.randrange(2) for _ in range(rows)))

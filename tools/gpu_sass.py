@@ -1,9 +1,9 @@
-"""Instructions, registers, spills and shared memory of the kernels in a CUDA object or plugin, by cuobjdump.
+"""Prints instructions, registers, spills and shared memory of the kernels in a CUDA object or plugin, by cuobjdump.
 
   gpu_sass.py FILE [--cuobjdump PATH] [--least N] [--markdown OUT.md] [--limit N]
 
---least: only kernels with at least so many instructions. --limit: exit status 1 if a kernel has more, or spills.
-Names are demangled by c++filt.
+--least: show only kernels with at least this many instructions. --limit: exit status 1 if a kernel has more
+instructions, or spills. Names are demangled by c++filt.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def run(*words):
 
 
 def kernels(tool, file):
-    """Returns by mangled name: instructions, registers, spill bytes (of the stack), shared memory."""
+    """Returns a dict: mangled name -> instructions, registers, spill bytes (of the stack), shared memory."""
     found = {}
     for line in run(tool, "-res-usage", file).splitlines():
         name = re.match(r"\s*Function (\S+):", line)
@@ -50,7 +50,7 @@ TYPES = {"0": "fp32", "2": "fp16", "3": "bf16"}  # values of DType in base/dtype
 
 
 def short(name):
-    """Returns the name of the kernel's struct: `void amp::cuda::entry<Gelu>(Gelu)` is Gelu."""
+    """Returns the name of the kernel's struct: "Gelu" for `void amp::cuda::entry<Gelu>(Gelu)`."""
     name = name.replace("amp::cuda::", "").replace("(anonymous namespace)::", "").replace("amp::", "")
     name = re.sub(r"^void entry<(.+?) ?>\(\1 ?\)$", r"\1", name.strip()).replace("> >", ">>").replace("> >", ">>")
     name = re.sub(r"\(DType\)(\d+)", lambda m: TYPES.get(m.group(1), f"type {m.group(1)}"), name)
@@ -58,7 +58,8 @@ def short(name):
 
 
 def named(found):
-    """Returns kernels() as pairs with the names of short(), because several kernels may have the same name."""
+    """Returns the entries of kernels() as pairs with the names of short(). (They are pairs because several kernels may
+    have the same short name.)"""
     shown = subprocess.run(["c++filt"], input="\n".join(found), capture_output=True, text=True, check=True).stdout.splitlines()
     return list(zip(map(short, shown), found.values()))
 

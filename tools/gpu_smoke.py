@@ -18,8 +18,8 @@ import sys
 import gpu_kit
 
 ZOO = {"LeNet": "lenet_relu_dyn18", "tiny BERT": "bert_cls_eager_ts14"}
-# The most that two losses of the first steps may differ by, over 1 + |loss|. The same margins hold for the two devices
-# in tests/plugin; 16-bit rounding moves the curves apart.
+# The largest difference that two losses of the first steps may have, relative to 1 + |loss|. tests/plugin allows the
+# same differences between the two devices. They are larger in 16 bits, where rounding moves the curves apart.
 ALLOWED = {"fp32": 1e-4, "bf16": 5e-2, "fp16": 2e-2}
 STEPS, COMPARED = 30, 20
 NO_GRAPHS, NO_FUSION = {"ONNX_AMP_CUDA_GRAPHS": "0"}, ["--fusion", "false"]
@@ -28,7 +28,7 @@ VARIANTS = [("graphs", NO_GRAPHS, []), ("fusion", {}, NO_FUSION), ("graphs and f
             ("cuBLASLt", {"ONNX_AMP_CUDA_LIBRARIES": "cudnn,nvrtc"}, []),
             ("cuDNN", {"ONNX_AMP_CUDA_LIBRARIES": "cublaslt,nvrtc"}, []),
             ("NVRTC", {"ONNX_AMP_CUDA_LIBRARIES": "cublaslt,cudnn"}, [])]  # fmt: skip
-LIMIT, BISECTED = 30, 2  # seconds of a tiny run; faults that are bisected
+LIMIT, BISECTED = 30, 2  # seconds of a tiny run; number of faults that are bisected
 TINY = {
     "bert": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128,
              "vocab_size": 200, "max_position_embeddings": 64},
@@ -40,7 +40,7 @@ FLAGS = {"bert": ["--loss", "cross_entropy", "--max_seq_len", 32], "gpt2": ["--l
 
 
 def metrics(folder):
-    """Returns the lines of metrics.jsonl. A loss that is not a number is null there."""
+    """Returns the lines of metrics.jsonl. A loss that is not finite is null in that file."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     for line in lines:
         line["loss"] = math.nan if line["loss"] is None else line["loss"]
@@ -52,10 +52,10 @@ class Smoke:
         self.kit, self.device, self.small, self.bisected = kit, device, small, 0
         self.base = kit.work / "bert_base.onnx"
 
-    # --- losses compared with the CPU's
+    # --- comparison of losses with the CPU's
 
     def losses(self, model, precision, device, env=None, flags=(), tag=""):
-        """Returns (losses, how the run ended)."""
+        """Runs a training. Returns (losses, how the run ended)."""
         folder = self.kit.work / f"{model}-{precision}-{device}{tag}".replace(" ", "_")
         zoo = gpu_kit.ROOT / "tests" / "data" / "zoo" / ZOO[model]
         words = [self.kit.program, zoo / "model.onnx", "--train", zoo / "batch.safetensors", "--loss", "cross_entropy",
@@ -71,7 +71,7 @@ class Smoke:
         return found, ended, words
 
     def compared(self, model, precision, env=None, flags=(), tag=""):
-        """Returns (whether the losses equal the CPU's, text)."""
+        """Returns (whether the losses agree with the CPU's, text)."""
         got, ended, words = self.losses(model, precision, self.device, env, flags, tag or "-tried")
         if ended.status:
             return False, ended.said
@@ -81,7 +81,7 @@ class Smoke:
         if len(got) != STEPS or len(want) != STEPS:
             return False, f"{len(got)} steps, {len(want)} on the CPU"
         apart = [abs(a - b) / (1 + abs(a)) for a, b in zip(want, got)]
-        wrong = [i for i, a in enumerate(apart[:COMPARED]) if not a <= ALLOWED[precision]]  # a NaN too
+        wrong = [i for i, a in enumerate(apart[:COMPARED]) if not a <= ALLOWED[precision]]  # true for NaN too
         worst = max(apart[:COMPARED], key=lambda a: a if a == a else float("inf"))
         text = f"losses differ by {worst:.1e} (allowed {ALLOWED[precision]:.0e}); {got[0]:.4f} to {got[-1]:.4f}"
         if not wrong:
@@ -94,8 +94,8 @@ class Smoke:
     # --- bisection
 
     def tried(self, attempt, tag):
-        """Calls attempt(env, flags, tag) without changes. If it fails, calls it with each variant of the flags, several
-        at a time."""
+        """Calls attempt(env, flags, tag) without changes. If that fails, calls it with each of VARIANTS, several at a
+        time."""
         right, text = attempt({}, [], tag)
         if right or self.device == "cpu":
             return right, text
@@ -151,7 +151,7 @@ class Smoke:
         return self.tried(attempt, f"dropout {dropout}")
 
     def base_training(self, env, flags=(), tag=""):
-        """Times the step as training runs it: recorded, with uploads and reports."""
+        """Times steps in the form in which training runs them: as CUDA graphs, with uploads and reports."""
         steps, rows, length, vocabulary = (8, 4, 32, 200) if self.small else (80, 32, 128, 30522)
         data, out = self.kit.work / "base.safetensors", self.kit.work / f"base{tag}".replace(" ", "_")
         if not data.exists():
@@ -185,7 +185,7 @@ class Smoke:
             base = background.submit(self.create, "bert", self.base, config)
             runs = [(f"{m} {p}", lambda m=m, p=p: self.tried(lambda env, flags, tag: self.compared(m, p, env, flags, tag), "gpu"))
                     for p in ALLOWED for m in ZOO]  # fmt: skip
-            kit.step(*runs[0])  # alone: it shows what opening the device costs
+            kit.step(*runs[0])  # run alone, because it shows how long opening the device takes
             kit.steps(runs[1:], 5)
             kit.steps([(f"tiny {kind}, bf16", lambda kind=kind: self.tiny(kind)) for kind in TINY], 3)
             name = "BERT-base B32 S128 bf16"

@@ -1,5 +1,5 @@
-// Writes JUnit XML, as Jenkins and GitLab read it. An error of the run is <error> and a missed gate is <failure>. A run
-// that stopped with a checkpoint is <skipped>, because it is to be continued.
+// Writes JUnit XML in the form that Jenkins and GitLab read. An error of the run is <error>, and a missed gate is
+// <failure>. A run that stopped with a checkpoint is <skipped>, because it can be continued.
 #include "tools/junit.h"
 
 #include <algorithm>

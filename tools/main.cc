@@ -1,5 +1,5 @@
 // The program onnx-amp-finetune, which fine-tunes ONNX models in mixed precision. main() prepares the process (OpenMP,
-// signals, ranks), parses the command line and runs its verbs.
+// signals, ranks), parses the command line and runs the verbs of its commands.
 #include <omp.h>
 #include <poll.h>
 #include <sched.h>
@@ -27,7 +27,7 @@
 namespace {
 
 // Restores the process's CPU affinity. With OMP_PROC_BIND or OMP_PLACES, OpenMP has bound this thread to its first
-// place, and a program started from here would inherit only the CPUs of that place.
+// place. A program started from this thread would inherit only the CPUs of that place.
 void unbind() {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -40,9 +40,10 @@ void unbind() {
 }
 
 constexpr rlim_t kStack = 8 << 20;         // bytes of stack of a thread, Linux's default
-constexpr rlim_t kLeastStack = 256 << 10;  // a small model trains with 96 KiB and crashes with 64
+constexpr rlim_t kLeastStack = 256 << 10;  // a small model can be trained with 96 KiB; with 64 KiB it crashes
 
-// Raises a stack limit (ulimit -s) below kLeastStack. Returns whether it did. The limit of running threads stays.
+// Raises the process's stack limit (ulimit -s) if it is below kLeastStack. Returns whether it did. The stacks of
+// threads that already run keep their size.
 bool raise_stack_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStack) return false;
@@ -50,7 +51,7 @@ bool raise_stack_limit() {
   return limit.rlim_cur >= kLeastStack && setrlimit(RLIMIT_STACK, &limit) == 0;
 }
 
-// Throws E_STACK (Exit::memory) if the limit is too small and could not be raised.
+// Throws E_STACK (Exit::memory) if the stack limit is too small and could not be raised.
 void require_stack() {
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStack) return;
@@ -60,7 +61,8 @@ void require_stack() {
             "set a larger limit before you start the program: ulimit -s 8192");
 }
 
-// Restarts the program if a setting must be in place before main, where GNU's OpenMP reads it:
+// Restarts the program if a setting must be in place before main(), because GNU's OpenMP reads it earlier. There are
+// two:
 // * a stack limit that was too small;
 // * a short spinning time of idle threads. By default they spin for milliseconds. On a shared machine a spinning thread
 //   delays the thread that it waits for.
@@ -73,21 +75,21 @@ void restart_prepared(char** argv) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (failed) return;
   unbind();
-  execv(self.c_str(), argv);  // execv returns only on failure; the program then continues without the restart
+  execv(self.c_str(), argv);  // execv() returns only if it failed; the program then continues without the restart
 }
 
 bool trains(const amp::cli::Options& opts) {
   return opts.verb == amp::cli::Verb::train && !opts.flag("dry_run") && !opts.flag("check_data");
 }
 
-// Returns whether the reader of standard output closed the pipe, as `head` does.
+// Returns whether the process that reads standard output has closed the pipe, as `head` does.
 bool reader_left() {
   pollfd out{STDOUT_FILENO, POLLOUT, 0};
   return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
-// Checks that standard output was written. It is the result of all verbs except train, whose result is its folder. A
-// reader that closed the pipe early is not an error.
+// Checks that standard output was written, because it is the result of all verbs except train (whose result is its
+// folder). If the reading process has closed the pipe early, that is not an error.
 void check_printed(amp::cli::Verb verb) {
   errno = 0;
   std::cout.flush();

@@ -1,5 +1,5 @@
-// Draws the progress bar or plain progress lines, with a sparkline of the loss, and the line of an activity. Both drop
-// details to fit the terminal's width and are cleared correctly when the terminal was resized.
+// Draws the progress bar or plain progress lines, with a sparkline of the loss, and the line of an activity. Bar and
+// activity drop details to fit the terminal's width, and are cleared correctly after the terminal was resized.
 #include "tools/progress.h"
 
 #include <langinfo.h>
@@ -22,8 +22,8 @@ namespace amp {
 
 namespace {
 constexpr double kRedrawSeconds = 0.1;
-// Columns that stay free: two for the ^C that the terminal prints, and one because some terminals wrap after a full
-// last column.
+// Columns at the end of a line that are not used: two for the ^C that the terminal prints, and one because some
+// terminals wrap after a full last column.
 constexpr int kFree = 3;
 
 template <class... A>
@@ -38,7 +38,7 @@ std::string steps(const ProgressState& s) {
   return s.total > 0 ? done + "/" + std::to_string(s.total) : done;
 }
 
-// Returns whether the user's locale uses UTF-8.
+// Returns whether the terminal can show block characters, which requires a UTF-8 locale.
 bool has_blocks() {
   const locale_t locale = ::newlocale(LC_CTYPE_MASK, "", static_cast<locale_t>(nullptr));
   if (locale == static_cast<locale_t>(nullptr)) return false;
@@ -92,7 +92,7 @@ std::string Course::sparkline(int columns) const {
   static constexpr const char* kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   std::vector<double> means;
   const size_t groups = std::min(sums_.size(), static_cast<size_t>(std::max(0, columns)));
-  for (size_t g = 0; g < groups; ++g) {  // combines the means until there are as many groups as columns
+  for (size_t g = 0; g < groups; ++g) {  // averages neighbors until there are as many groups as columns
     const size_t from = g * sums_.size() / groups, to = (g + 1) * sums_.size() / groups;
     double sum = 0, n = 0;
     for (size_t i = from; i < to; ++i) {
@@ -120,7 +120,7 @@ std::string clear_line(int columns, int width, bool reflows) {
 
 namespace {
 
-// How much the bar shows. kDetails lists the forms of the bar from the most detailed to the least.
+// Which details a bar shows. kDetails lists the forms of the bar from the most detailed one to the least detailed one.
 struct Detail {
   int bar, spark;
   bool lr, memory, elapsed;
@@ -217,14 +217,14 @@ std::string amount(const ActivityState& s) {
   return s.total > 0 ? cat(text(s.done), " of ", text(s.total), " ", unit) : cat(text(s.done), " ", unit);
 }
 
-// Returns an upper limit for the columns that the text takes, because characters beyond ASCII may be wide.
+// Returns an upper limit for the columns that the text takes. Characters beyond ASCII may be two columns wide.
 int most_columns(const std::string& text) {
   return display_width(text) + static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
            return (static_cast<unsigned char>(c) & 0xc0) == 0xc0;
          }));
 }
 
-// Cuts the text at the end of a character to at most `columns`, with "..." as its end.
+// Cuts the text to at most `columns`, between two characters, and ends it with "...".
 std::string shortened(std::string text, int columns) {
   if (most_columns(text) <= columns) return text;
   while (!text.empty() && most_columns(text) > std::max(0, columns - 3)) {
@@ -238,7 +238,7 @@ std::string shortened(std::string text, int columns) {
 
 std::string activity_line(const ActivityState& s, int width) {
   const std::string what = printable(s.what);
-  std::vector<std::string> details;  // the most important detail comes first
+  std::vector<std::string> details;  // sorted by importance
   const double part = s.total > 0 ? std::min(1.0, static_cast<double>(s.done) / static_cast<double>(s.total)) : 0;
   if (s.total > 0) details.push_back(print("%3d%%", static_cast<int>(part * 100)));
   if (s.done > 0 || s.total > 0) details.push_back(amount(s));
@@ -287,13 +287,13 @@ void Progress::draw() {
   stale_ = false;
 }
 
-// Prints the last state as a plain line.
+// Prints the last state as a plain line of text or JSON.
 void Progress::print_line() const {
   const bool json = log_format() == LogFormat::json;
   std::fprintf(out_, "%s\n", (json ? progress_json(last_) : progress_line(last_)).c_str());
 }
 
-// Replaces the line on the screen.
+// Replaces the current line of the terminal.
 void Progress::put(const std::string& line) {
   const std::string text = clear_line(drawn_, columns(), reflows()) + line;
   std::fputs(text.c_str(), out_);

@@ -31,7 +31,7 @@ VerbBody body_of(cli::Verb verb) {
 int run_verb(const cli::Options& opts) {
   const Console console(opts);
   for (const std::string& w : opts.warnings) console.log().warning(w);
-  if (opts.str("device") == "cuda")  // opens the GPU before anything else, because it may be missing
+  if (opts.str("device") == "cuda")  // opens the GPU first, because there may be none
     choose_device(spec_of(opts).device, spec_of(opts).distribution, opts.str("dtype") == "fp64", console.log());
   if (opts.verb == cli::Verb::help && !opts.print.empty()) {
     std::cout << (opts.print == "man" ? cli::man_text() : cli::completion_text(opts.print));
@@ -46,7 +46,7 @@ int run_verb(const cli::Options& opts) {
     return 0;
   }
   const VerbBody body = body_of(opts.verb);
-  // Verbs with --junit check these files themselves, so that the summary has the error.
+  // For verbs that accept --junit, the verb makes this check, so that the summary contains the error.
   if (!cli::has(cli::flag_named("junit").verbs, opts.verb)) cli::require_files_of_config(opts);
   if (!body) bug(cat("the verb ", cli::info(opts.verb).name, " has no body"));
   return body(opts, console);

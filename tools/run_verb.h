@@ -7,8 +7,8 @@ namespace amp {
 
 int run_verb(const cli::Options& opts);  // returns the process's exit code; throws an Error
 
-// Like run_verb, but first prints the command line that another trainer's was translated to, if there is one. With
-// --verbose it also prints all settings of that command line.
+// Does the same for a command. If another trainer's command line was translated, it first prints the command line
+// of this program, with --verbose also all settings.
 int run_command(const cli::Command& command);
 
 }  // namespace amp

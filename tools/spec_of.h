@@ -1,4 +1,4 @@
-// Converts options to a RunSpec: a flag with the name of a setting (run/settings/settings.h) sets that setting.
+// Converts Options to a RunSpec: a flag that has the name of a setting (run/settings/settings.h) sets that setting.
 #pragma once
 
 #include "run/spec/spec.h"

@@ -1,6 +1,6 @@
 // Starts this program once per GPU with torchrun's environment variables and a random token, and waits. Only the first
-// rank writes to this process's standard error. That of the others goes to memory files, which are printed if the first
-// rank does not report the failure. If this process dies, the ranks receive a signal.
+// rank writes to this process's standard error. The standard error of other ranks goes to memory files, which are
+// printed if the first rank does not report the failure. If this process dies, the ranks receive a signal.
 #include "tools/start_ranks.h"
 
 #include <signal.h>
@@ -79,7 +79,7 @@ class Ranks {
       const timespec second{1, 0};
       const int number = ::sigtimedwait(&waited_, &signal, &second);
       reap();
-      // A signal from the terminal has reached the ranks already.
+      // The terminal has already sent its signals to the ranks too, so only other signals are passed on.
       if (number > 0 && number != SIGCHLD && signal.si_code != SI_KERNEL && ranks_[0].process > 0)
         ::kill(ranks_[0].process, number);
       if (failed_at_ > 0 && now() - failed_at_ > connect_timeout_) {
@@ -95,13 +95,13 @@ class Ranks {
  private:
   static constexpr int kLost = static_cast<int>(Exit::distributed);
   struct Rank {
-    pid_t process = 0;     // process id; 0: the process ended
-    int stderr_file = -1;  // its standard error as a file; -1: the first rank, which writes to that of this process
+    pid_t process = 0;     // process id; 0: the process has ended
+    int stderr_file = -1;  // file with its standard error; -1: the first rank, which writes to this process's
     int code = 0;
   };
 
-  // Gives the ranks a random token, unless the user chose one. Other users cannot read a process's environment, but
-  // they can read its command line.
+  // Gives the ranks a random token, unless the user chose one. The token is passed in the environment, because other
+  // users can read a process's command line but not its environment.
   static void share_token(const DistributionSpec& spec) {
     if (!rank_token(spec.rank_token_file).empty()) return;
     const std::string token = random_rank_token();
@@ -109,7 +109,8 @@ class Ranks {
     ::setenv(kRankTokenVariable, token.c_str(), 1);
   }
 
-  // Prints the messages of the first rank that failed by itself, if rank 0 does not report that error.
+  // Prints the messages of the first rank that failed by itself (not because of another rank), if rank 0 does not
+  // report that error.
   void print_failed_rank() const {
     const auto failed =
         std::find_if(ranks_.begin() + 1, ranks_.end(), [](const Rank& r) { return r.code != 0 && r.code != kLost; });
@@ -135,7 +136,7 @@ class Ranks {
     if (rank.process < 0) cannot("fork");
     if (rank.process == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-      // Standard error of the other ranks is a file, which is printed on this one.
+      // The rank's standard error is a file. It is printed on this process's standard error.
       if (!errors_are_json()) set_log_format(LogFormat::text);
       if (rank.stderr_file >= 0) ::dup2(rank.stderr_file, STDERR_FILENO);
       ::sigprocmask(SIG_SETMASK, &before_, nullptr);

@@ -1,6 +1,6 @@
 // Plans a sweep. A run's command line is the sweep's command line plus the run's values. It is parsed and checked here
-// as in the child process, so that a mistake is reported before the first run. Settings from the environment and from
-// --config are not repeated: the child reads them itself.
+// in the same way as in the run's process, so that a mistake is reported before the first run. It does not repeat
+// settings from the environment and from --config, because the run's process reads them itself.
 #include "tools/sweep_plan.h"
 
 #include <unistd.h>
@@ -25,7 +25,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Settings that belong to the whole sweep: its folder, the comparison of runs, and the definition of a run.
+// Returns whether a setting belongs to the sweep as a whole: its folder, the comparison of runs, the definition of
+// runs.
 bool of_sweep(std::string_view name) {
   return one_of(name, {"output_dir", "resume", "overwrite", "require", "metric_for_best_model", "lr_range_test"});
 }
@@ -73,7 +74,7 @@ void add_flag(std::vector<std::string>& words, std::string_view name, const std:
   for (const std::string& text : texts) words.push_back(cat("--", name, "=", text));
 }
 
-// Returns the command line of a run: the part of the sweep's command line that all runs share, then the run's values.
+// Returns the command line of a run: the words of the sweep's command line that all runs share, then the run's values.
 std::vector<std::string> words_of(const cli::Options& opts, const SweepTrial& trial) {
   const auto swept = [&](std::string_view name) {
     return std::any_of(trial.values.begin(), trial.values.end(), [&](const auto& v) { return v.first->name == name; });
@@ -107,7 +108,8 @@ RunSpec checked_spec(const std::vector<std::string>& words) {
   return spec;
 }
 
-// Settings that a single run may change when it is continued, but that decide the result of a run that has ended.
+// Settings that a run may change when it is resumed. A run that has ended must not change them, because they decide its
+// result.
 constexpr const char* kAlsoSame[] = {"model",      "train",          "val",   "epochs",    "max_steps",
                                      "eval_steps", "export_weights", "dtype", "limit_val", "early_stopping_patience"};
 
@@ -126,8 +128,8 @@ std::string text_member(const json& object, const char* name) {
   return v.is_string() ? v.get<std::string>() : std::string();
 }
 
-// Takes the state of a run from the record of an earlier start. Its settings must be the same. A sweep that does not
-// prune any more continues the runs that were pruned.
+// Sets the state of a run from the record of an earlier start of the sweep. The run's settings must be the same as
+// then. If the sweep no longer prunes, pruned runs are continued.
 void take_state(SweepRun& run, const json& before, bool prunes) {
   const json same = before.value("same", json());
   for (const auto& [name, value] : run.same.items()) {

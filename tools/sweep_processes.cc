@@ -1,6 +1,6 @@
-// Starts the runs of a sweep by fork and exec of this program. Signals are waited for instead of handled, so that one
-// place handles both a stop signal and the end of a process. The processes belong to the process group of this process:
-// a signal from the terminal reaches them directly, and other signals are passed on.
+// Starts the runs of a sweep by fork and exec of this program. There are no signal handlers: wait() waits for signals,
+// so one place handles both a stop signal and the end of a process. The processes belong to the process group of this
+// process: a signal from the terminal reaches them directly, and other signals are passed on.
 #include "tools/sweep_processes.h"
 
 #include <fcntl.h>
@@ -74,7 +74,7 @@ std::vector<SweepProcesses::Ended> SweepProcesses::wait(double seconds) {
   const int number = ::sigtimedwait(&waited_, &signal, &time);
   if (number > 0 && number != SIGCHLD) {
     if (stop_signal_ == 0) stop_signal_ = number;
-    if (signal.si_code != SI_KERNEL) {  // a signal from the terminal has reached the processes already
+    if (signal.si_code != SI_KERNEL) {  // the terminal sends its signals to these processes too
       for (const Child& c : children_) ::kill(c.process, number);
     }
   }

@@ -1,5 +1,5 @@
-// Verb bench: measures the kernels of a training step; prints a table or JSON and writes a trace. bench_step (run/)
-// does the measuring; this file only formats.
+// Verb bench: measures the kernels of a training step, prints a table or JSON, and writes a trace. bench_step() in run/
+// measures; this file only formats.
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ std::string wide(const std::string& text, size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
-// Formats the columns that kFigures names. A column without a value is "-".
+// Formats the columns whose headings are in kFigures. A column without a value is "-".
 std::string figures(const BenchReport& r, int64_t calls, double seconds, double flops, double bytes) {
   const bool counts = flops > 0 && seconds > 0, moves = bytes > 0 && seconds > 0;
   const std::string share = counts && r.peak > 0 ? number(100 * r.share_of_peak(flops, seconds), 0) : "-";

@@ -1,5 +1,5 @@
-// Verb check: reports whether a model will train, with every node and its reason, the parameters, and the head that
-// would be added. Exit code 0 or 4.
+// Verb check: reports whether a model can be trained: every node with the reason if it cannot, the parameters, and the
+// head that would be added. Exit code 0 or 4.
 #include <algorithm>
 #include <iomanip>
 #include <iostream>

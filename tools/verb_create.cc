@@ -1,4 +1,4 @@
-// Verb create: writes a new model with random weights, whose sizes may be those of a table. Verb convert: converts a
+// Verb create: writes a new model with random weights; its sizes may be derived from a table. Verb convert: converts a
 // checkpoint to ONNX, or ONNX to a checkpoint.
 #include <iostream>
 

@@ -1,4 +1,4 @@
-// Verb eval: prints the loss and metrics of a model on validation data as one JSON line.
+// Verb eval: prints the loss and metrics of a model on validation data, as one line of JSON.
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>

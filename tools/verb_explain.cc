@@ -1,4 +1,4 @@
-// Verb explain: the meaning and the remedy of an error id, or a list of all ids.
+// Verb explain: prints the meaning and the remedy of an error id, or a list of all ids.
 #include <iostream>
 
 #include "base/error.h"

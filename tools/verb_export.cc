@@ -1,5 +1,5 @@
-// Verb export: writes the weights of a run's checkpoints as a model or as a Hugging Face checkpoint, or a model file in
-// another precision.
+// Verb export: writes the weights of a run's checkpoints as a model or as a Hugging Face checkpoint. It also writes a
+// model file in another precision.
 #include <iostream>
 
 #include "base/error.h"
@@ -22,7 +22,7 @@ void print_export(const ExportedRun& run, const std::string& which) {
                                    : std::string()));
 }
 
-// Refuses flags of a precision plan if a run is exported, because the run's own plan is used.
+// Refuses flags of a precision plan when a run is exported, because the run's own plan is used.
 void refuse_plan(const cli::Options& opts) {
   for (const char* flag : {"use_fp16", "use_bf16", "amp_level", "precision_plan"}) {
     if (opts.was_set(flag))
@@ -31,7 +31,7 @@ void refuse_plan(const cli::Options& opts) {
   }
 }
 
-// Refuses --export_weights for a model file.
+// Refuses --export_weights when a model file is exported.
 void refuse_choice(const cli::Options& opts, const std::string& which) {
   if (!opts.was_set("export_weights") || which == "last") return;
   fail(Exit::usage, "E_USAGE", cat("--export_weights ", which, ": a model file holds one set of weights"),
@@ -71,7 +71,7 @@ static int run_export(const cli::Options& opts, const Console& console) {
     if (raw) {
       RunSpec exported = spec_of(opts);
       exported.model.model = out;
-      exported.output.export_precision = RunSpec().output.export_precision;  // the default keeps the file's types
+      exported.output.export_precision = RunSpec().output.export_precision;  // by default the file's types are kept
       export_file(exported, out, console.log());
     }
   } else {

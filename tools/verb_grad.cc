@@ -1,4 +1,4 @@
-// Verb grad: writes the gradients of one batch, for comparison with other frameworks, or a Hessian-vector product.
+// Verb grad: writes the gradients of one batch, for comparison with other frameworks; or a Hessian-vector product.
 #include <iostream>
 #include <nlohmann/json.hpp>
 

@@ -14,7 +14,7 @@ namespace amp {
 
 namespace {
 
-std::string extension(const std::string& path) {  // "json" for "a/b.json"; may be empty
+std::string extension(const std::string& path) {  // returns "json" for "a/b.json"; may be empty
   const size_t dot = path.rfind('.');
   return dot == std::string::npos || path.find('/', dot) != std::string::npos ? "" : path.substr(dot + 1);
 }
@@ -27,12 +27,12 @@ void write_out(const cli::Options& opts, const std::string& text) {
   file.commit();
 }
 
-// Returns a rendered plan, or a rendered difference of two plans, for standard output.
+// Returns the text of a plan, or of a difference of two plans, escaped for standard output.
 std::string shown(const std::string& text, const std::string& format) {
   return format == "json" ? printable_json(text) : printable_lines(text);
 }
 
-// Returns the output format: --format, or else the extension of --out.
+// Returns the output format: that of --format or, if it is auto, the extension of --out.
 std::string format_of(const cli::Options& opts) {
   if (opts.str("format") != "auto") return opts.str("format");
   const std::string ext = extension(opts.str("out"));

@@ -1,5 +1,5 @@
-// Verb predict: writes a model's outputs for a batch of tensors, or labels, numbers, answers, ... for rows of a text
-// file.
+// Verb predict: writes a model's outputs for a batch of tensors; or labels, numbers, answers and the like for the rows
+// of a text file.
 #include <iostream>
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 // Verb sweep: trains once for each combination of settings, in child processes, and compares the runs. Pruning depends
-// only on the lines of a run's eval.jsonl in their order, and not on when this process reads them. If a run was pruned
-// at a step, its results at that step are used, even if it trained further.
+// only on the lines of each run's eval.jsonl and their order, not on when this process reads them. If a run was pruned
+// at a step, its results at that step are used, even if its process trained further.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,12 +31,12 @@ namespace amp {
 namespace {
 
 using State = SweepRun::State;
-constexpr int kLockedStarts = 30;  // after a sweep was killed, its processes may hold their folders for some seconds
+constexpr int kLockedStarts = 30;  // after a sweep is killed, its processes may hold their folders for seconds
 
 std::string log_of(const SweepRun& run) { return run.folder + "/log.txt"; }
 
-// Returns the error in a run's output after the first `from` bytes: the text from the last line "error: ..." to the
-// end.
+// Returns the error in a run's output after its first `from` bytes: the text from the last line that begins with
+// "error: " to the end.
 std::string last_error(const SweepRun& run, int64_t from) {
   std::ifstream in(log_of(run));
   in.seekg(from);
@@ -68,9 +68,9 @@ class Sweep {
         log_from_(plan.runs.size()),
         processes_(opts.integer("sweep_jobs")) {}
 
-  const std::string& first_error() const { return first_error_; }  // text of the first run that failed
+  const std::string& first_error() const { return first_error_; }  // error text of the first run that failed
 
-  // Runs all; returns the stop signal that ended the sweep early, or 0.
+  // Trains all runs. Returns the stop signal that ended the sweep early, or 0.
   int run() {
     while (true) {
       while (processes_.stop_signal() == 0 && processes_.running() < jobs_ && next_ < plan_.runs.size()) begin(next_++);
@@ -87,7 +87,7 @@ class Sweep {
  private:
   std::string title(size_t i) const { return cat("[", i + 1, "/", plan_.runs.size(), "] ", plan_.runs[i].trial.name); }
 
-  // Starts a run, unless an earlier start of the sweep has completed the run.
+  // Starts a run, unless an earlier start of the sweep has already completed it.
   void begin(size_t i) {
     SweepRun& run = plan_.runs[i];
     if (run.state == State::finished || run.state == State::pruned) {
@@ -109,7 +109,7 @@ class Sweep {
     SweepRun& run = plan_.runs[i];
     ensure_dir(run.folder);
     std::vector<std::string> words = plan_.words[i];
-    // The log has both the text of an error, from which the sweep takes the reason, and the error's JSON line.
+    // The log must have both the text of an error, in which the sweep finds the reason, and the error's JSON line.
     for (const char* word : {"--resume=auto", "--overwrite=false", "--log_format=auto"}) words.emplace_back(word);
     words.push_back("--output_dir=" + run.folder);
     log_from_[i] = size_of(log_of(run));
@@ -129,7 +129,7 @@ class Sweep {
   }
 
   // Applies the pruning rule to the new evaluations of a run. Returns whether the run is pruned. The evaluation after
-  // the last step does not prune, because the run is complete.
+  // the last step does not prune, because the run is then complete.
   bool apply_pruning(size_t i) {
     if (method_ == Pruning::none) return false;
     SweepRun& run = plan_.runs[i];
@@ -148,7 +148,8 @@ class Sweep {
     return false;
   }
 
-  // Returns the curves to compare a run with: in a sequential sweep those of earlier runs, else those of all runs.
+  // Returns the curves with which a run is compared: those of earlier runs if the sweep is sequential, else those of
+  // all runs.
   std::vector<MetricCurve> others(size_t i) const {
     std::vector<MetricCurve> out;
     for (size_t k = 0; k < (jobs_ == 1 ? i : plan_.runs.size()); ++k) {
@@ -167,7 +168,7 @@ class Sweep {
   void end(const SweepProcesses::Ended& e) {
     SweepRun& run = plan_.runs[e.run];
     if (run.state == State::pruned) {
-      // nothing more: it was stopped, or had ended before the signal came
+      // Nothing to do: the run was stopped, or it had ended before the signal arrived.
     } else if ((e.code == 0 || e.code == static_cast<int>(Exit::gate)) && read_progress(run.folder).finished) {
       finished(e.run);
     } else if (processes_.stop_signal() != 0 || e.code == static_cast<int>(Exit::stopped)) {
@@ -200,7 +201,7 @@ class Sweep {
   const Pruning method_;
   std::vector<size_t> examined_;  // indexed by run: number of evaluations to which the pruning rule was applied
   std::vector<int> starts_;
-  std::vector<int64_t> log_from_;  // indexed by run: size of its log when it was started
+  std::vector<int64_t> log_from_;  // indexed by run: size of the run's log when the run was started
   SweepProcesses processes_;
   size_t next_ = 0;
   std::string first_error_;
@@ -236,8 +237,8 @@ void print_best(const SweepPlan& plan, const SweepTable& table) {
   std::cout << " --output_dir=NEW_FOLDER\n";
 }
 
-// Prints the error in a run's log in the form of this process's messages. The log holds the error as text, then as a
-// JSON line.
+// Prints the error in a run's log in the format of this process's messages. The log holds the error as text, followed
+// by a JSON line.
 void print_error_of_run(const std::string& error) {
   std::istringstream in(error);
   for (std::string line; std::getline(in, line);) {
@@ -246,7 +247,7 @@ void print_error_of_run(const std::string& error) {
   }
 }
 
-// Applies --require to the best run.
+// Applies the gates of --require to the best run.
 void check_best(const cli::Options& opts, const SweepTable& table) {
   Metrics metrics;
   const RunProgress progress = read_progress(table.rows[static_cast<size_t>(table.best)].run->folder);
@@ -259,7 +260,7 @@ void check_best(const cli::Options& opts, const SweepTable& table) {
   check_gates(opts.list("require"), &metrics, "of the best run; all files were written all the same");
 }
 
-// Prints a note if evaluations at equal steps, which pruning needs, are missing.
+// Prints a note if runs are not evaluated at equal steps, which pruning needs.
 void note_steps(const SweepPlan& plan, const cli::Options& opts, const Log& log) {
   if (opts.str("sweep_prune") == "none") return;
   std::vector<int64_t> first;
@@ -273,7 +274,7 @@ void note_steps(const SweepPlan& plan, const cli::Options& opts, const Log& log)
         "`eval_steps`");
 }
 
-// Trains the runs and blocks stop signals meanwhile. Returns the stop signal, or 0.
+// Trains all runs, with stop signals blocked. Returns the stop signal that arrived, or 0.
 int train_all(SweepPlan& plan, const cli::Options& opts, const Console& console, std::string& first_error) {
   Sweep sweep(plan, opts, console);
   const int signal = sweep.run();

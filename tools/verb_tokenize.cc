@@ -1,5 +1,5 @@
-// Verb tokenize: reads UTF-8 lines from standard input and writes a line for each: token ids, JSON, or the text of ids.
-// Lines end with LF.
+// Verb tokenize: reads lines of UTF-8 text from standard input and writes one line for each: token ids, JSON, or the
+// text of given ids. Lines end with LF.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -61,7 +61,7 @@ static int run_tokenize(const cli::Options& opts, const Console&) {
   std::ios::sync_with_stdio(false);
   std::string line;
   int64_t number = 0;
-  while (std::cout && std::getline(std::cin, line)) {  // stops if the reader closed the pipe
+  while (std::cout && std::getline(std::cin, line)) {  // stops if the reading process closed the pipe
     if (++number == 1) line = without_byte_order_mark(line);
     try {
       std::cout << (opts.flag("decode") ? decoded(*tokenizer, line) : encoded(*tokenizer, opts, line)) << '\n';

@@ -1,5 +1,6 @@
 // Verb train, the default: trains a model and writes model.onnx, metrics, checkpoints and run.json. Also implements
-// --dry_run, --check_data and the learning-rate range test's output. In a distributed run only the root rank prints.
+// --dry_run and --check_data, and prints the result of the learning-rate range test. In a distributed run only the root
+// rank prints.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -27,7 +28,7 @@ namespace amp {
 
 namespace {
 
-// Returns the share of time spent waiting for data as a text for the summary; "" below 2 %.
+// Returns a text for the summary: the share of time spent waiting for data; "" if it is below 2 %.
 std::string waiting_text(const TrainResult& r) {
   const auto percent = r.seconds > 0 ? static_cast<int64_t>(100 * r.waited / r.seconds) : 0;
   return percent < 2 ? std::string() : cat(", ", percent, " % of it waiting for data");
@@ -55,7 +56,7 @@ void print_summary(const TrainReport& report, const std::string& val) {
             << "report: " << report.page << '\n';
 }
 
-// Returns the rate with 3 digits, because the curve of losses is not more exact.
+// Returns the learning rate with 3 digits, because the curve of losses is not more exact.
 std::string rate_text(double rate) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", rate);
@@ -76,7 +77,7 @@ void print_range(const LrRange& range, const std::string& folder) {
   std::cout << "curve: " << folder << "/" << kLrRangeFile << '\n';
 }
 
-// Prints the largest memory of the run and the phases in which it was reached.
+// Prints the run's largest memory use and the phases in which it was reached.
 void print_peak(const MemoryBill& bill, const RunSpec& spec, const TrainerConfig& config) {
   const auto bytes = [](int64_t n) { return with_thousands(n) + " B"; };
   const std::string written = spec.output.verify_export ? "writing and comparing the model" : "writing the model";
@@ -115,7 +116,7 @@ int dry_run(const RunSpec& spec, const Console& console) {
   return 0;
 }
 
-// Checks the data. Prints the report on standard error, and as JSON on standard output. Returns the exit code.
+// Checks the data. Prints the report as text on standard error and as JSON on standard output. Returns the exit code.
 int print_data_report(const RunSpec& spec, const Console& console) {
   const DataReport report = check_data(spec, console.log());
   for (const std::string& line : report.lines()) print_message(Level::info, cli::with_flags(line));

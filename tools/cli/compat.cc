@@ -1,6 +1,6 @@
-// Translates the command line of PaddlePaddle's BERT/run_classifier.py: a table of its flags (kPaddle), a parser of its
-// words, and Translation, which makes up to three commands of this program: convert, train, eval. Flags of this program
-// may be mixed in and are passed to the commands that accept them.
+// Translates the command line of PaddlePaddle's BERT/run_classifier.py. kPaddle is the table of its flags. Translation
+// makes up to three commands of this program: convert, train, eval. The command line may also have flags of this
+// program, which are passed to the commands that accept them.
 #include "tools/cli/compat.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ constexpr std::array kPaddle{
 
 std::string dashed(std::string_view name) { return cat("--", name); }
 
-// The parsed command line: flags of the other trainer (theirs), and flags of this program (own).
+// A parsed command line: flags of the other trainer (theirs), and flags of this program (own).
 struct Given {
   std::map<std::string, std::string, std::less<>> theirs;
   struct Own {
@@ -135,7 +135,7 @@ Given read_words(std::span<const std::string> words) {
   return g;
 }
 
-// Returns the value of our flag for the value `text` of the other trainer's flag `name`.
+// Returns the value of this program's flag for the value `text` of the other trainer's flag `name`.
 std::string our_value(const std::string& name, const std::string& text) {
   if (name == "use_cuda") return text == "true" ? "auto" : "cpu";
   if (name != "lr_scheduler") return text;
@@ -166,7 +166,8 @@ struct Translation {
   }
 };
 
-// Returns the model file to start from. If a checkpoint's folder is given, adds a command that converts it.
+// Returns the model file from which training starts. If a checkpoint's folder is given, adds a command that converts
+// it.
 std::string Translation::start() {
   const bool both = given.has("init_checkpoint") && given.has("init_pretraining_params");
   if (both) out.notes.push_back(cat(dashed("init_checkpoint"), " counts, ", dashed("init_pretraining_params"), " not"));
@@ -187,11 +188,11 @@ std::string Translation::start() {
   return converted;
 }
 
-// Returns a command that consists of `words` and those given flags that its verb accepts. of: the flag that requests
-// the command.
+// Returns a command: `words`, followed by those of the given flags that the command's verb accepts. of: the flag that
+// requests the command.
 CompatStage Translation::stage(const char* of, Verb verb, std::vector<std::string> words) const {
   CompatStage s{of, std::move(words), {}};
-  const bool after_training = train && verb == Verb::eval;  // the exported file is evaluated in its own precision
+  const bool after_training = train && verb == Verb::eval;  // then the exported file is evaluated in its own precision
   for (const ForeignFlag& f : kPaddle) {
     if (f.ours.empty() || !amp::cli::has(flag_named(f.ours).verbs, verb)) continue;
     if ((f.ours == "eval_steps" && !val) || (f.ours == "use_fp16" && after_training)) continue;
@@ -224,7 +225,7 @@ void Translation::add_training(const std::string& model) {
   std::vector<std::string> words = {"train", model, "--train=" + data.path, "--task=classification"};
   add_columns(words, "", data);
   if (lower_case(given.text("task_name")) == "xnli") words.emplace_back("--label_map=contradictory=contradiction");
-  if (!out.stages.empty())  // the classifier of a checkpoint has other labels, or its weights are random
+  if (!out.stages.empty())  // the checkpoint's classifier has other labels or random weights
     words.push_back(cat("--num_labels=", paddle_classes(lower_case(given.text("task_name")))));
   if (val) {
     const TaskFiles dev = *files(TaskPart::dev);

@@ -1,5 +1,5 @@
-// Finds the files that PaddlePaddle's BERT/reader/cls.py reads from --data_dir for its tasks. Columns are numbered, as
-// in that file.
+// Finds the files that PaddlePaddle's BERT/reader/cls.py reads from --data_dir for its tasks. Columns have the numbers
+// that they have there.
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -15,7 +15,7 @@ namespace {
 // Special column numbers: kNone means that there is no such column, kLast means the last column.
 constexpr int kNone = -1, kLast = -2;
 
-// The files DATA_DIR/[folder/]begin*end, or the one with the name `begin` if `end` is empty.
+// The files of a part: DATA_DIR/[folder/]begin*end, or the file named `begin` if `end` is empty.
 struct PartLayout {
   TaskPart part;
   std::string_view folder, begin, end;
@@ -26,7 +26,7 @@ struct PartLayout {
 struct TaskLayout {
   std::string_view task;
   int classes;
-  std::string_view what;  // description for messages
+  std::string_view what;  // description of the task, for messages
   std::vector<PartLayout> parts;
 };
 

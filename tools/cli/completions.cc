@@ -36,14 +36,14 @@ std::vector<std::string> values_of(const Flag& f) { return {f.choices.begin(), f
 
 bool takes_value(const Flag& f) { return f.type() != SettingType::boolean; }
 
-// Returns the text up to the end of its first sentence.
+// Returns the first sentence of the text.
 std::string brief(std::string_view help) {
   std::string text = with_flags(help);
   if (const size_t end = text.find(". "); end != std::string::npos) text.resize(end);
   return text.ends_with('.') ? text.substr(0, text.size() - 1) : text;
 }
 
-// Escapes text within single quotes of zsh. Backslashes protect what _arguments and _describe interpret.
+// Escapes text for single quotes of zsh. Backslashes protect characters that _arguments and _describe interpret.
 std::string zsh_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -53,7 +53,7 @@ std::string zsh_escaped(std::string_view text) {
   return out;
 }
 
-// Escapes text within single quotes of fish.
+// Escapes text for single quotes of fish.
 std::string fish_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -131,7 +131,7 @@ std::string fish_text() {
   for (const VerbInfo& v : verbs())
     out += cat("complete -c ", kProgram, " -n '__fish_use_subcommand; or __fish_seen_subcommand_from help' -a ", v.name,
                " -d '", fish_escaped(brief(v.what)), "'\n");
-  std::vector<std::string> others;  // all verbs except train, which may be omitted on the command line
+  std::vector<std::string> others;  // the verbs that a command line may not omit: all but train
   for (const VerbInfo& v : verbs()) {
     if (v.verb != Verb::train) others.emplace_back(v.name);
   }

@@ -1,5 +1,5 @@
 // Makes shell completions and the manual page from the tables of verbs and flags, so that they list what the parser
-// accepts. The installation calls the program for them: --print_completions bash|zsh|fish, --print_man.
+// accepts. The installation gets these texts from the program, with --print_completions bash|zsh|fish and --print_man.
 #pragma once
 
 #include <string>

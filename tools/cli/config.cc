@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "ONNX_AMP_";
-// Variables that are not flags; other code reads them.
+// Environment variables that have the prefix of flags but are read by other code.
 constexpr std::array<std::string_view, 5> kReservedEnvironment{"ONNX_AMP_MAX_ISA", "ONNX_AMP_DEPS", "ONNX_AMP_ZOO",
                                                                "ONNX_AMP_SKIP_APT", "ONNX_AMP_RANK_TOKEN"};
 constexpr std::streamsize kLargestConfig = 16 << 20;
@@ -33,7 +33,8 @@ constexpr std::streamsize kLargestConfig = 16 << 20;
   fail(Exit::usage, "E_USAGE", cat("configuration file '", printable(path), "': ", fact), std::move(hint));
 }
 
-// Parses a file. Repeated keys of the outermost object are errors; the JSON library would silently keep the last.
+// Parses a file. Repeated keys of the outermost object are errors, because the JSON library would keep the last value
+// without an error.
 Json parse_file(std::string_view text, const std::string& path) {
   if (path.ends_with(".yaml") || path.ends_with(".yml")) {
     Json root = yaml_to_json(std::string(text), path);
@@ -131,7 +132,7 @@ std::vector<Assignment> parse_config(std::string_view text, const std::string& p
     const auto found = find_flag(key);
     if (!found) refuse(path, cat("unknown key '", printable(key), "'"), unknown_hint(key, verb));
     if (!found->flag->recorded) {
-      if (dumped) continue;  // an earlier version wrote this file
+      if (dumped) continue;  // an earlier version of this program wrote the file
       refuse(path, cat("key '", key, "' has no place in a configuration file"),
              cat("give --", found->flag->name, " on the command line"));
     }
@@ -222,7 +223,7 @@ std::string effective_config_json(const Options& opts) {
     if (opts.source(f.name) != Source::fallback) sources[name] = name_of(opts.source(f.name));
   }
   const Json root{{"verb", info(opts.verb).name}, {"config", config}, {"sources", sources}};
-  // Paths may contain bytes that are not UTF-8.
+  // The handler replaces bytes that are not UTF-8, because paths may contain such bytes.
   return root.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

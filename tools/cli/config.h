@@ -9,7 +9,7 @@
 
 namespace amp::cli {
 
-// Returns the flags that a configuration file sets. The file is one of:
+// Returns the flags that a configuration file sets. The file is one of these:
 //   {"lr": 5e-5, "freeze": ["*.bias"], ...}: any spelling of a flag; // comments are allowed; null means not given
 //   the output of effective_config_json, also inside a run.json: each value keeps the precedence of its recorded source
 //   a configuration of another trainer (other_trainers.h): settings without a counterpart become a warning
@@ -20,10 +20,10 @@ std::vector<Assignment> parse_config(std::string_view text, const std::string& p
                                      std::vector<std::string>& warnings);
 
 // Reads environment variables ONNX_AMP_<FLAG>=value. The value of a list flag is one element or a JSON array. Empty
-// values count as not given. A name that is similar to a flag's causes a warning; all others are ignored.
+// values count as not given. A name similar to a flag's causes a warning; other unknown names are ignored.
 std::vector<Assignment> read_environment(const char* const* envp, Verb verb, std::vector<std::string>& warnings);
 
-// Formats the flags of the verb: {"verb": "train", "config": {flag: value}, "sources": {flag: source, unless default}}.
+// Returns the verb's flags as JSON: {"verb": "train", "config": {flag: value}, "sources": {flag: source}}.
 std::string effective_config_json(const Options& opts);
 
 }  // namespace amp::cli

@@ -1,5 +1,6 @@
-// Paths in a configuration file are relative to the current folder, like paths on the command line. A run.json that is
-// used from another folder therefore names files that do not exist. The error then says where the files are.
+// Implements require_files_of_config(). Paths in a configuration file are relative to the current folder, like paths on
+// the command line. So a run.json that is used from another folder may name files that do not exist there. The error
+// then states where the files are.
 #include "tools/cli/config_paths.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 bool is_there(const fs::path& path) { return path_exists(path.string()) || !paths_matching(path.string()).empty(); }
 
-// Returns the folder where the run was started, as stated in its run.json; "" for other files.
+// Returns the folder in which a run was started, as its run.json states it; "" for other files.
 fs::path folder_of_run(const std::string& config) {
   std::ifstream file(config);
   const nlohmann::json run = nlohmann::json::parse(file, nullptr, false, true);
@@ -76,7 +77,7 @@ void require_files_of_config(const Options& opts) {
     if (whole.empty() || is_there(whole)) continue;
     for (const std::string& part : flag.several_files ? split(whole, ',') : std::vector<std::string>{whole}) {
       if (part.empty() || fs::path(part).is_absolute() || is_there(part)) continue;
-      // Some values may be names instead of paths, such as the model `tabular`.
+      // A value may be a name instead of a path, such as the model `tabular`.
       const bool file = fs::path(part).has_extension() || part.find('/') != std::string::npos;
       const auto elsewhere = [&](const auto& other) { return is_there(other.first / part); };
       const std::vector<std::pair<fs::path, std::string>> others = other_folders(opts.config);

@@ -1,5 +1,5 @@
-// Error lines. After an allocation has failed, errors are printed without allocating memory. Otherwise the handler
-// could throw again, and a signal would end the process.
+// Implements error_line.h. After an allocation has failed, errors are printed without allocating memory. Otherwise the
+// code that handles the exception could throw again, and std::terminate() would end the process by a signal.
 #include "tools/cli/error_line.h"
 
 #include <cxxabi.h>
@@ -26,7 +26,7 @@ namespace amp::cli {
 
 void print_error_line(std::ostream& out, const Error& error) {
   const Error e = with_flags(error);
-  // One write for each line: other processes may write to the same pipe.
+  // Each line is written by one write(), because other processes may write to the same pipe.
   const bool of_process = &out == &std::cerr;
   const std::string begin = of_process ? ink(Ink::error) : "", end = of_process ? ink(Ink::none) : "";
   if (!of_process || errors_are_text()) out << cat(begin, "error:", end, " ", printable_lines(e.what()), "\n");
@@ -39,7 +39,7 @@ void print_error_line(std::ostream& out, const Error& error) {
                                     {"error", e.fact()},
                                     {"where", join(e.where(), "; ")},
                                     {"hint", e.hint()}};
-  // Names from files may contain bytes that are not UTF-8.
+  // The handler replaces bytes that are not UTF-8, because names from files may contain such bytes.
   out << cat(printable_json(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)), "\n")
       << std::flush;
 }
@@ -58,7 +58,7 @@ int report(std::ostream& err, const Error& e) {
 
 int report_system(std::ostream& err, const std::system_error& e) {
   if (e.code() == std::errc::not_enough_memory) throw std::bad_alloc();
-  // Thrown by std::thread's constructor if the thread cannot start.
+  // std::thread's constructor throws this error if the thread cannot start.
   if (e.code() == std::errc::resource_unavailable_try_again)
     return report(err, Error(Exit::memory, "E_THREADS", cat("a thread cannot be started: ", e.what()),
                              "raise the limit of processes (ulimit -u, pids.max of the control group) or of memory"));
@@ -87,7 +87,8 @@ void say(std::string_view text) {
 
 std::terminate_handler terminate_before = nullptr;
 
-// Allocates nothing. rethrow_exception() would need memory, so the exception's type is compared.
+// Prints the error without allocating memory. rethrow_exception() would allocate, so the exception's type is compared
+// instead.
 [[noreturn]] void on_termination() {
   const std::type_info* const type = abi::__cxa_current_exception_type();
   if (type && (*type == typeid(std::bad_alloc) || *type == typeid(std::bad_array_new_length))) {
@@ -111,7 +112,7 @@ int guarded(std::ostream& err, const std::function<int()>& body) {
   try {
     return reported(err, body);
   } catch (const std::bad_alloc&) {
-    err.clear();  // printing may have failed for lack of memory and set the stream's error state
+    err.clear();  // printing may have failed for lack of memory and set the error state
     const bool of_process = &err == &std::cerr;
     if (!of_process || errors_are_text()) err << kOutOfMemory;
     if (!of_process || errors_are_json()) err << kLineBegin << kLineEnd << std::flush;

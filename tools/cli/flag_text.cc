@@ -7,8 +7,8 @@
 
 namespace amp::cli {
 
-// Returns whether a backquoted name is a flag. If a verb has the same name (`train`), the name is a flag. Other
-// spellings of a flag are not flags if they are names of verbs.
+// Returns whether a backquoted name is a flag. The name of a flag is one even if a verb has the same name (`train`).
+// Another spelling of a flag is not one if it is the name of a verb.
 static bool names_flag(std::string_view name) {
   const std::optional<Found> found = find_flag(name);
   return found && (found->flag->name == name || !find_verb(name));

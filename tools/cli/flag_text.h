@@ -9,10 +9,10 @@
 
 namespace amp::cli {
 
-// Replaces each backquoted name of a flag by the flag. Other backquoted text, such as a command, stays.
+// Replaces each flag's name in backquotes by the flag. Other text in backquotes, such as a command, is unchanged.
 std::string with_flags(std::string_view text);
 Error with_flags(const Error& e);
 
-std::string shell_word(const std::string& word);  // quoted for the shell, if it must be
+std::string shell_word(const std::string& word);  // quoted for the shell if necessary
 
 }  // namespace amp::cli

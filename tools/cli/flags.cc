@@ -1,5 +1,5 @@
-// The table of verbs, and the table of flags made from the library's settings and own_flags(). Everything else (parser,
-// help, configuration files) reads these tables.
+// Defines the table of verbs, and the table of flags, which is made from the library's settings and own_flags(). The
+// parser, the help and the configuration files all read these tables.
 #include "tools/cli/flags.h"
 
 #include <algorithm>
@@ -82,8 +82,8 @@ std::span<const Flag> flags() {
     const std::vector<OwnFlag> own = own_flags();
     for (const Setting& s : settings()) {
       VerbSet required = verbs_of(s.required);
-      if (s.name == "train") required &= ~in(Verb::bench);  // bench can make synthetic data
-      required &= ~in(Verb::sweep);  // instead, each run's command line is checked with the values of the sweep
+      if (s.name == "train") required &= ~in(Verb::bench);  // bench can make synthetic data instead
+      required &= ~in(Verb::sweep);  // a sweep checks each run's command line instead, with the run's values
       out.push_back({s, &s, s.group, verbs_of(s.jobs), required});
       for (const OwnFlag& o : own) {
         if (o.behind == s.name) out.push_back({o.description, nullptr, s.group, o.verbs, o.required});

@@ -1,7 +1,7 @@
-// The option layer of the command line. This file has the table of all flags.
+// The tables of verbs and flags of the command line.
 //
 // A flag is a setting of the library (run/settings/setting.h) or belongs to the command line only (own_flags.cc).
-// Parser, configuration file, environment, help and the recorded configuration read this one table.
+// Parser, configuration file, environment, help and the recorded configuration all read the table of flags.
 #pragma once
 
 #include <cstdint>
@@ -37,15 +37,15 @@ enum class Verb {
 
 struct VerbInfo {
   Verb verb;
-  std::optional<Job> job;  // the library's job; nullopt: none
+  std::optional<Job> job;  // the job of the library that the verb runs; nullopt: none
   std::string_view name;
-  std::string_view usage;  // text after the verb: "MODEL.onnx [flags]"
+  std::string_view usage;  // text after the verb in the help: "MODEL.onnx [flags]"
   std::string_view what;
-  int max_positionals;  // positional arguments, without the verb
+  int max_positionals;  // largest number of positional arguments, without the verb
 };
 std::span<const VerbInfo> verbs();
 const VerbInfo& info(Verb v);
-const VerbInfo* find_verb(std::string_view name);  // nullptr: unknown
+const VerbInfo* find_verb(std::string_view name);  // returns nullptr for an unknown verb
 
 using VerbSet = uint32_t;
 template <class... V>
@@ -55,16 +55,16 @@ constexpr VerbSet in(V... v) {
 constexpr bool has(VerbSet set, Verb v) { return (set & in(v)) != 0; }
 
 struct Flag : Description {
-  const Setting* setting = nullptr;  // null: belongs to the command line only
+  const Setting* setting = nullptr;  // null: the flag belongs to the command line only
   SettingGroup group = SettingGroup::run;
-  VerbSet verbs = 0, required = 0;  // verbs that accept it; verbs that require it
+  VerbSet verbs = 0, required = 0;  // the verbs that accept the flag; the verbs that require it
 
   const SettingValue& default_for(Verb v) const;
 };
 
-std::span<const Flag> flags();  // the table, ordered by groups
+std::span<const Flag> flags();  // returns the table, ordered by groups
 
-// Flags that are not settings. Help lists each one after the setting that `behind` names.
+// A flag that is not a setting. The help lists it after the setting that `behind` names.
 struct OwnFlag {
   std::string_view behind;
   VerbSet verbs;
@@ -73,18 +73,18 @@ struct OwnFlag {
 };
 std::vector<OwnFlag> own_flags();
 
-// The flag that a spelling means. alias: the other name, if the spelling is one. negated: the spelling is --no_<boolean
-// flag>.
+// The flag that a spelling means. alias: the spelling, if it is not the flag's own name. negated: the spelling is
+// --no_<name> of a boolean flag.
 struct Found {
   const Flag* flag = nullptr;
   const OtherName* alias = nullptr;
   bool negated = false;
   bool takes_switch() const { return flag->type() == SettingType::boolean || (alias && alias->is_switch()); }
 };
-std::string snake_case(std::string_view name);               // dashes to underscores
-std::optional<Found> find_flag(std::string_view name);       // any spelling
-const Flag& flag_named(std::string_view name);               // canonical name; unknown names are a bug
-std::string nearest_flag(std::string_view name, Verb verb);  // similar spelling; "" if none
+std::string snake_case(std::string_view name);               // changes dashes to underscores
+std::optional<Found> find_flag(std::string_view name);       // finds a flag by any of its spellings
+const Flag& flag_named(std::string_view name);               // name: the flag's own name; an unknown name is a bug
+std::string nearest_flag(std::string_view name, Verb verb);  // returns the nearest spelling; "" if none is similar
 // Returns a hint for a flag of another trainer that has no counterpart here; "" for other names.
 std::string hint_for_foreign_flag(std::string_view name);
 

@@ -14,7 +14,7 @@ namespace amp::cli {
 namespace {
 
 constexpr size_t kWidth = 100, kTextColumn = 34;
-constexpr size_t kFew = 20;  // a verb with at most this many flags shows all of them in the short help
+constexpr size_t kFew = 20;  // the short help of a verb with at most this many flags shows all of them
 
 std::string metavar(const Flag& f) {
   if (f.type() == SettingType::boolean) return "";
@@ -38,7 +38,7 @@ std::string default_note(const Flag& f, Verb verb) {
   return text.empty() ? "" : cat(" [", text, "]");
 }
 
-// Wraps text at kWidth. The text begins after `head` in the same line; its other lines begin at column `indent`.
+// Wraps text at kWidth. The text begins in the line of `head`; its other lines begin at column `indent`.
 std::string wrapped(const std::string& head, const std::string& text, size_t indent) {
   std::string out = head, line_start;
   size_t column = head.size();
@@ -110,13 +110,13 @@ std::string overview(bool all) {
   return out + (all ? "\nFlags of train (help VERB for the others)\n" : std::string(kExamples));
 }
 
-// Flags without a setting are common if they belong to other verbs than train, because they select what such a verb
-// does.
+// Returns whether the short help shows a flag. Flags that are not settings are shown unless they belong to train,
+// because they select what their verb does.
 bool is_common(const Flag& f, Verb verb) {
   return f.common || has(f.required, verb) || (!f.setting && !has(f.verbs, Verb::train));
 }
 
-// Returns the flags of a verb in the order of the table, and whether flags were left out.
+// Returns the flags of a verb in the order of the table, and whether some flags were left out.
 std::pair<std::vector<const Flag*>, bool> flags_of(Verb verb, bool all) {
   std::vector<const Flag*> every, common;
   for (const Flag& f : flags()) {

@@ -8,9 +8,9 @@
 
 namespace amp::cli {
 
-// Returns the help of a verb or, without one, the verbs with examples. Lines have at most 100 columns.
-// all: every flag with its whole description, other spellings and allowed values; without a verb those of train.
-// Otherwise a verb with many flags shows the common ones, each with the first sentence of its description.
+// Returns the help of a verb or, without a verb, the list of verbs with examples. Lines have at most 100 columns.
+// all: true shows every flag with its whole description, other spellings and allowed values (without a verb, those of
+// train). Otherwise a verb with many flags shows the common ones, each with the first sentence of its description.
 std::string help_text(std::optional<Verb> verb, bool all);
 std::string version_text();
 

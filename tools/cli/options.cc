@@ -1,5 +1,5 @@
-// Implements Options, which stores a value, its source and its origin for each flag. offer() applies the rule of
-// precedence.
+// Implements Options, which stores a value, the value's source and its origin for each flag. offer() replaces a value
+// only if the new source does not have lower precedence.
 #include "tools/cli/options.h"
 
 #include <array>
@@ -60,7 +60,7 @@ bool Options::offer(std::string_view name, std::vector<std::string> texts, Sourc
   const Flag& f = flag_named(name);
   SettingValue v;
   try {
-    v = parse_value(f, texts);  // checked even if another source wins: a bad value is always an error
+    v = parse_value(f, texts);  // checked even if its source does not win: a bad value is always an error
   } catch (Error& e) {
     if (!origin.empty()) e.at("from " + origin);
     throw;

@@ -1,6 +1,6 @@
 // Translates configuration files of Hugging Face's TrainingArguments and timm's train.py to settings of this program.
-// Reader records which keys were read; keys that are set but were not read are reported. The formulas of timm's
-// learning rates and schedules follow its train.py.
+// Reader records the keys that were read; keys that are set but were not read are reported. The formulas for timm's
+// learning rates and schedules are those of its train.py.
 #include "tools/cli/other_trainers.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Returns whether a value means "not set"; such keys are not reported as unused.
+// Returns whether a value means "not set". Keys with such values are not reported as unused.
 bool neutral(const Json& v) {
   return v.is_null() || v == false || v == "" || v == "no" || v == "none" ||
          ((v.is_array() || v.is_object()) && v.empty()) || (v.is_number() && v == 0);
@@ -50,14 +50,14 @@ class Reader {
     return v.is_string() ? v.get<std::string>() : std::string(otherwise);
   }
   void put(std::string_view ours, Json value) { out_[std::string(ours)] = std::move(value); }
-  // Copies the keys that are set. This program's flags also accept these names.
+  // Copies those of the keys that are set. This program's flags have the same names as these keys.
   void copy(std::initializer_list<const char*> keys) {
     for (const char* key : keys) {
       if (const Json& v = at(key); !v.is_null() && v != "") put(key, v);
     }
   }
-  // Copies a count of steps. The other trainer also accepts a fraction of the run; only whole numbers above 0 have the
-  // same meaning here.
+  // Copies a number of steps. The other trainer also accepts a fraction of the run, but only whole numbers above 0 have
+  // the same meaning in this program.
   void copy_steps(const std::string& key, std::string_view ours) {
     const double n = number(key, 0);
     if (n >= 1 && n == std::floor(n)) {
@@ -140,7 +140,7 @@ OtherTrainer hugging_face(const Json& file) {
   return std::move(r).done("Hugging Face's TrainingArguments");
 }
 
-// Translates timm's optimizer, which has the names of timm.optim.create_optimizer_v2.
+// Translates timm's optimizer, whose names are those of timm.optim.create_optimizer_v2.
 void timm_optimizer(Reader& r) {
   std::string rule = r.text("opt", "sgd");
   Json settings = Json::object();
@@ -164,10 +164,10 @@ void timm_optimizer(Reader& r) {
   }
   if (!settings.empty()) r.put("optim_args", settings);
   r.copy({"weight_decay", "layer_decay", "clip_mode"});
-  r.put("max_grad_norm", r.number("clip_grad", 0));  // absent: no clipping
+  r.put("max_grad_norm", r.number("clip_grad", 0));  // an absent key means no clipping
 }
 
-// Sets the learning rate: lr, or lr_base scaled to the batch size as in train.py.
+// Sets the learning rate: lr, or else lr_base scaled to the batch size, as train.py does.
 void timm_rate(Reader& r) {
   if (r.at("lr").is_number()) {
     for (const char* key : {"lr_base", "lr_base_size", "lr_base_scale"}) r.at(key);
@@ -240,7 +240,7 @@ void timm_schedule(Reader& r) {
   r.put("epochs", epochs);
   for (const char* key : {"decay_rate", "decay_epochs", "decay_milestones", "patience_epochs", "lr_cycle_mul",
                           "lr_cycle_decay", "lr_cycle_limit", "lr_k_decay", "min_lr", "decay_fn", "stable_timescale"})
-    r.at(key);  // keys of other schedules count as read
+    r.at(key);  // marks keys of other schedules as read
 }
 
 // Translates the arguments of timm's train.py.

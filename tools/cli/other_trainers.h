@@ -10,16 +10,16 @@
 namespace amp::cli {
 
 struct OtherTrainer {
-  std::string name;                     // "timm's train.py"
+  std::string name;                     // for example "timm's train.py"
   nlohmann::ordered_json values;        // keys: names of this program's flags
-  std::vector<std::string> not_used{};  // keys that are set and have no counterpart, in the file's order
+  std::vector<std::string> not_used{};  // keys that are set but have no counterpart, in the file's order
 };
 
-// Translates another trainer's configuration. Returns nullopt if `file` (an object) is not a complete one. A file with
-// only some of its keys is read as flags, because these keys are also spellings of flags.
+// Translates another trainer's configuration. Returns nullopt if `file` (an object) is not a complete configuration. A
+// file with only some of the keys is read as flags instead, because these keys are also spellings of flags.
 std::optional<OtherTrainer> of_other_trainer(const nlohmann::ordered_json& file);
 
-// Converts YAML of scalars, lists and maps. Throws a usage error (E_USAGE) with `path` for anything else.
+// Converts YAML made of scalars, lists and maps. Throws a usage error (E_USAGE) with `path` for any other YAML.
 nlohmann::ordered_json yaml_to_json(const std::string& text, const std::string& path);
 
 }  // namespace amp::cli

@@ -6,7 +6,7 @@ namespace amp::cli {
 
 std::vector<OwnFlag> own_flags() {
   static const SettingValue text = std::string(), off = false;
-  VerbSet all = 0;  // all verbs except help and version, which read no flags
+  VerbSet all = 0;  // all verbs except help and version, which accept no flags
   for (const VerbInfo& v : verbs()) {
     if (v.verb != Verb::help && v.verb != Verb::version) all |= in(v.verb);
   }

@@ -1,4 +1,4 @@
-// Parses argv and environment into Options, in this order: words, verb, sources in rising precedence, rules. Usage
+// Parses argv and environment into Options. The order is: words, verb, sources in rising precedence, rules. Usage
 // errors suggest the nearest known word.
 #include <algorithm>
 
@@ -22,7 +22,7 @@ struct Words {
   fail(Exit::usage, "E_USAGE", std::move(fact), std::move(hint));
 }
 
-// Returns whether a word is a flag: "-1" and "-.5" are values, "-" is a file name.
+// Returns whether a word is a flag. "-1" and "-.5" are values, and "-" is a file name.
 bool is_flag_word(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return false;
   return !(word[1] >= '0' && word[1] <= '9') && word[1] != '.';
@@ -31,7 +31,7 @@ bool is_flag_word(std::string_view word) {
 [[noreturn]] void unknown_flag(std::string_view word, Verb verb) {
   const std::string_view bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
   std::string hint = hint_for_foreign_flag(bare);
-  static const std::string version[] = {"version"};  // the name of a verb; --version is not in the table of flags
+  static const std::string version[] = {"version"};  // "version" is a verb; --version is not in the table of flags
   if (bare == "v" || bare == "V" || !nearest(bare, version).empty()) {
     hint = "did you mean --version, or --verbose?";
   } else if (hint.empty()) {
@@ -49,8 +49,8 @@ Verb likely_verb(std::span<const std::string> words) {
   return Verb::train;
 }
 
-// Returns whether a word is the value of the flag before it, whose value is optional. If it is not the value, the word
-// is a positional argument or another flag.
+// Returns whether a word is the value of the flag before it, if that flag's value is optional. Otherwise the word is a
+// positional argument or another flag.
 bool fits(const Flag& flag, const std::string& word) {
   const bool known = std::any_of(flag.synonyms.begin(), flag.synonyms.end(),
                                  [&](const auto& s) { return lower_case(word) == lower_case(s.first); });
@@ -99,8 +99,8 @@ Words split_words(std::span<const std::string> words) {
   return out;
 }
 
-// Returns the options of a request for help or the version. Such requests are handled first, so that an incomplete
-// command gets help. Returns nullopt for other command lines.
+// Returns the Options of a command line that requests help or the version; nullopt for other command lines. Such
+// requests are handled first, so that a command line that is incomplete otherwise still gives help.
 std::optional<Options> asked_for_help(std::span<const std::string> words) {
   const auto end = std::find(words.begin(), words.end(), "--");
   const auto asks = [&](std::initializer_list<std::string_view> names) {
@@ -109,7 +109,7 @@ std::optional<Options> asked_for_help(std::span<const std::string> words) {
     });
   };
   if (asks({"__version"}) || (!words.empty() && words[0] == "version")) return Options(Verb::version);
-  // Only for the installation, so the help does not list it.
+  // Used only by the installation, so the help does not list it.
   if (words.size() == 2 && snake_case(words[0]) == "__print_completions") {
     Options o(Verb::help);
     o.print = words[1];
@@ -149,7 +149,7 @@ Verb take_verb(std::vector<std::string>& positional) {
 }
 
 void apply_command_line(Options& o, const std::vector<Assignment>& assignments) {
-  std::vector<Assignment> merged;  // the last value of a flag is used; lists and file names are collected
+  std::vector<Assignment> merged;  // the last value of a flag; lists and file names are collected
   for (const Assignment& a : assignments) {
     if (!has(a.flag->verbs, o.verb)) {
       std::vector<std::string> names;
@@ -249,7 +249,7 @@ Options parse_words(std::span<const std::string> words, const char* const* envp,
 
 Options parse_command_line(int argc, const char* const* argv, const char* const* envp) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (!words.empty() && words[0] == "--explain") words[0] = "explain";  // rustc's spelling
+  if (!words.empty() && words[0] == "--explain") words[0] = "explain";  // accepts --explain ID, as rustc does
   if (auto help = asked_for_help(words)) return *help;
   Options o = parse_words(words, envp, {});
   if (has(flag_named("compat").verbs, o.verb) && o.has("compat"))

@@ -1,4 +1,4 @@
-// Checks rules between flags: refuses contradictions, and derives values from other flags.
+// Checks the rules between flags: refuses contradictions, and derives values from other flags.
 #include <cmath>
 
 #include "base/error.h"
@@ -21,8 +21,8 @@ std::string written(const Options& o, std::string_view name) {
   fail(Exit::usage, "E_USAGE", cat(written(o, a), " and ", written(o, b), " contradict: ", why), std::move(hint));
 }
 
-// Resolves two exclusive switches that are both on. The switch from the stronger source stays on, with a warning.
-// Throws E_USAGE if both are from the same source.
+// Resolves two exclusive switches that are both on. The switch whose source has higher precedence stays on, with a
+// warning. Throws E_USAGE if both are from the same source.
 void one_of(Options& o, std::string_view a, std::string_view b, std::string_view why) {
   if (!o.flag(a) || !o.flag(b)) return;
   if (o.source(a) == o.source(b)) contradict(o, a, b, why, "give one of them");
@@ -122,7 +122,7 @@ void resolve(Options& o) {
   if (o.verb == Verb::eval && o.has("val") && o.has("inputs")) {
     contradict(o, "val", "inputs", "both name the data", "give one of them");
   }
-  // With --in_tokens the number of rows of a batch is not known yet.
+  // With --in_tokens the number of rows of a batch is not known before the data is read.
   if ((o.verb == Verb::train || o.verb == Verb::bench) && o.flag("in_tokens")) return;
   const std::string rows = std::to_string(o.integer("batch_size"));
   if (!o.was_set("eval_batch_size")) {

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// limits of values and of nesting, because YAML aliases may multiply values
+// Limits on the number of values and on nesting, because YAML aliases may multiply values.
 constexpr int kMostValues = 100'000, kDeepest = 50;
 
 struct Budget {
@@ -22,7 +22,8 @@ struct Budget {
   int64_t keys = kMostJsonKeys;
 };
 
-// Converts plain scalars by YAML 1.1's rules, as PyYAML writes them; quoted scalars stay text.
+// Converts scalars. Plain scalars are converted by YAML 1.1's rules, by which PyYAML writes them; quoted ones stay
+// text.
 Json scalar(const YAML::Node& node) {
   const std::string& s = node.Scalar();
   if (node.Tag() == "!") return s;
