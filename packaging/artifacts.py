@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Packs an installed tree (cmake --install) as tarball, wheel and Debian package, with checksums and a bill of materials.
+"""Packs an installed tree (cmake --install) as tarball, wheel and Debian package, with checksums and bill of materials.
 
   packaging/artifacts.py --stage FOLDER --out FOLDER --archives FILE --static FOLDER --jinja FOLDER
                          [--machine NAME --objdump PROGRAM --root FOLDER]
 
---archives: a list of the static libraries that are linked in; --static: the prefix of static_libraries.sh; --jinja: the
-folder of the Jinja engine's sources. Licenses are copied from the last two. The optional flags describe another architecture
-than this machine's: its name, an objdump that reads its files, the folder of foreign_root.sh. Standard library only. The
-archives contain no times, so that the same tree gives the same bytes."""
+--archives: a list of the static libraries that are linked in. --static: the prefix of static_libraries.sh. --jinja: the
+folder of the Jinja engine's sources. Licenses are copied from the folders of --static and --jinja. The optional flags
+describe another architecture than this machine's: its name, an objdump that reads its files, the folder of
+foreign_root.sh. Uses only the standard library. The archives contain no times, so that the same tree gives the same
+bytes."""
 
 import argparse
 import base64
@@ -36,18 +37,18 @@ def version():
 
 
 def top_folder(machine):
-    """Returns the folder in the tarball; the tarball is named after it."""
+    """Returns the name of the folder in the tarball. The tarball has the same name."""
     return f"{NAME}-{version()}-linux-{machine}"
 
 
 def bundled_libraries():
-    """Returns the entries of third_party.toml whose code is in the program."""
+    """Returns the entries of third_party.toml for libraries whose code is in the program."""
     table = tomllib.loads((ROOT / "third_party.toml").read_text())
     return [e for e in table["library"] if e.get("bundled") and e["for"] == "program"]
 
 
 def check_symbols(file, objdump):
-    """Refuses a file that needs a later glibc, or libraries that a small system lacks."""
+    """Fails if a file needs a glibc later than GLIBC, or a library that a small system lacks."""
     symbols = subprocess.run([objdump, "-T", file], check=True, capture_output=True, text=True).stdout
     newest = max(tuple(map(int, v.split("."))) for v in re.findall(r"\(GLIBC_([\d.]+)\)", symbols))
     headers = subprocess.run([objdump, "-p", file], check=True, capture_output=True, text=True).stdout
@@ -60,7 +61,7 @@ def check_symbols(file, objdump):
 
 
 class Packages:
-    """Debian's packages on this machine, and those in the folder of foreign_root.sh."""
+    """The Debian packages that are installed on this machine, and those in the folder of foreign_root.sh."""
 
     def __init__(self, root):
         self.root = root
@@ -71,7 +72,7 @@ class Packages:
         return found.stdout if found.returncode == 0 else None
 
     def owner(self, file):
-        """Returns the package that installed a file, or None."""
+        """Returns the Debian package that a file is from, or None."""
         path = pathlib.Path(file).resolve()
         foreign = self.root and path.is_relative_to(self.root)
         found = self.query("-S", pathlib.Path("/") / path.relative_to(self.root), root=self.root) if foreign else self.query("-S", path)
@@ -88,7 +89,7 @@ class Packages:
 
 
 def write_notices(folder, archives, static, jinja, debian):
-    """Copies the licenses of what is linked in: archives of Debian's packages, those of static_libraries.sh, and headers."""
+    """Copies the licenses of all code that is linked in: archives of Debian, of static_libraries.sh, and headers."""
     folder.mkdir(parents=True, exist_ok=True)
     own = {p.stem for p in (static / "licenses").iterdir()}
     packages = {debian.owner(a) for a in archives} | {"nlohmann-json3-dev"}
@@ -97,7 +98,7 @@ def write_notices(folder, archives, static, jinja, debian):
     for name in own:
         shutil.copyfile(static / "licenses" / f"{name}.txt", folder / f"{name}.txt")
     shutil.copyfile(jinja / "LICENSE", folder / "llama.cpp-jinja.txt")
-    shutil.copyfile(ROOT / "LICENSE", folder / "onnx.txt")  # ONNX has the same license
+    shutil.copyfile(ROOT / "LICENSE", folder / "onnx.txt")  # ONNX has the same license as this program
     unknown = [a for a in archives if debian.owner(a) is None and pathlib.Path(a).stem not in own | {"libonnx"}]
     if unknown:
         raise SystemExit(f"no license is known for {unknown}")
@@ -145,8 +146,8 @@ def write_tarball(stage, out, top, compression=9):
 
 
 def write_wheel(stage, out_folder, machine):
-    """Writes a wheel with the tag py3-none-<platform> (PEP 427): the package calls the library by ctypes, so it runs on
-    any Python from 3.9 on."""
+    """Writes a wheel with the tag py3-none-<platform> (PEP 427). The package calls the library by ctypes, so one wheel
+    is for all versions of Python from 3.9 on."""
     tag = f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"
     files = {f"onnx_amp/{p.name}": (p.read_bytes(), 0o644) for p in sorted((ROOT / "python/onnx_amp").iterdir()) if p.is_file()}
     files["onnx_amp/bin/onnx-amp-finetune"] = ((stage / "bin/onnx-amp-finetune").read_bytes(), 0o755)

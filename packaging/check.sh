@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# check.sh DIST: installs the artifacts in empty roots of Debian and Ubuntu, and trains there. Needs root. Tests the tarball,
-# the wheel and the Debian package in each suite of ONNX_AMP_SUITES (default: bullseye bookworm trixie jammy). The
-# quickstart's run must reach an accuracy of 0.6 (README.md: 0.69 after one epoch of all data). Prints seconds per step.
+# check.sh DIST: installs the artifacts in DIST in empty roots of Debian and Ubuntu, and trains there. Needs root. Tests
+# the tarball, the wheel and the Debian package in each suite of ONNX_AMP_SUITES (default: bullseye bookworm trixie
+# jammy). The quickstart's run must reach an accuracy of 0.6 (README.md: 0.69 after one epoch of all data). Prints
+# seconds per step.
 set -euo pipefail
 dist=$(realpath "$1")
 cd "$(dirname "$0")/.."
@@ -12,8 +13,8 @@ trap 'rm -rf --one-file-system "$work"' EXIT
 now() { date +%s.%N; }
 spent() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f s", b - a }'; }
 inside() { chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin "$@"; }
-# empty_root SUITE FOLDER: makes a root of the suite. Ubuntu's signatures are checked if Debian's package
-# ubuntu-archive-keyring is installed.
+# empty_root SUITE FOLDER: makes a root with a minimal system of the suite. Ubuntu's signatures are
+# checked only if Debian's package ubuntu-archive-keyring is installed.
 empty_root() {
   local from=$mirror components=main
   case $1 in jammy | noble) from=${ONNX_AMP_UBUNTU:-http://archive.ubuntu.com/ubuntu} components=main,universe ;; esac

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# foreign_root.sh [arm64]: fetches the third-party libraries for another architecture: Debian 12's packages and their
-# dependencies, into a folder that is the system root of the cross-compiler and of QEMU. Installs nothing on this machine.
-# Fetches the newest versions; apt checks the signatures.
-# Prints the folder as its last line.
-# ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh; ONNX_AMP_DEBIAN: Debian's mirror.
+# foreign_root.sh [arm64]: fetches the third-party libraries for another architecture, which are packages of
+# Debian 12 with their dependencies. The folder that it makes is the system root of the cross-compiler and of
+# QEMU. Installs nothing on this machine. Fetches the newest versions; apt checks the signatures. Prints the
+# folder as its last line. ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh; ONNX_AMP_DEBIAN: Debian's
+# mirror.
 set -euo pipefail
 # shellcheck source=packaging/keep_root.sh
 . "$(dirname "$0")/keep_root.sh"
 arch=${1:-arm64}
 cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 mirror=${ONNX_AMP_DEBIAN:-http://deb.debian.org/debian}
-# The libraries of cmake/bootstrap.sh. catch2 is in backports.
+# The libraries that cmake/bootstrap.sh installs. catch2 is in backports.
 packages="libc6-dev libgomp1 libstdc++6 libprotobuf-dev nlohmann-json3-dev libutf8proc-dev libpcre2-dev zlib1g-dev
   libzip-dev libssl-dev libyaml-cpp-dev libpng-dev libjpeg62-turbo-dev libwebp-dev libtiff-dev libgif-dev libmicrohttpd-dev
   libcatch2-dev/bookworm-backports"
@@ -36,7 +36,7 @@ if [ ! -f "$folder/.done" ]; then
   # shellcheck disable=SC2086
   apt --download-only -y --no-install-recommends install $packages >&2
   mkdir "$work/tree"
-  info=$work/tree/var/lib/dpkg/info  # which package each file is from; dpkg-query reads this for artifacts.py
+  info=$work/tree/var/lib/dpkg/info  # records which package each file is from; artifacts.py reads it with dpkg-query
   mkdir -p "$info"
   echo 1 >"$info/format"
   for deb in "$work"/archives/*.deb; do

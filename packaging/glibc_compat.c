@@ -1,5 +1,5 @@
-/* Functions and variables that objects compiled with a newer glibc ask for and glibc 2.31 lacks. They are linked into the released
-   program only (packaging/release.sh), and are hidden, so that nothing else binds to them. */
+/* Functions and variables that objects compiled with a newer glibc refer to and that glibc 2.31 lacks. They are linked
+   into the released program only (packaging/release.sh), and are hidden, so that no other library binds to them. */
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-/* glibc 2.32: true while the process has one thread. libstdc++ then counts references without atomic operations. False is
-   always correct. */
+/* glibc 2.32: true while the process has one thread; libstdc++ then counts references without atomic operations. False
+   is correct for any number of threads. */
 __attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
 
-/* glibc 2.32: "TERM" for SIGTERM, null for a number that is no signal; real-time signals have no names. */
+/* glibc 2.32: returns "TERM" for SIGTERM, null for a number that is no signal; real-time signals have no names. */
 __attribute__((visibility("hidden"))) const char* sigabbrev_np(int number) {
   static const char* const names[] = {
       [SIGHUP] = "HUP",     [SIGINT] = "INT",   [SIGQUIT] = "QUIT", [SIGILL] = "ILL",       [SIGTRAP] = "TRAP",     [SIGABRT] = "ABRT",
@@ -23,7 +23,7 @@ __attribute__((visibility("hidden"))) const char* sigabbrev_np(int number) {
   return number > 0 && (size_t)number < sizeof names / sizeof *names ? names[number] : NULL;
 }
 
-/* glibc 2.36: random bytes; they cannot fail. */
+/* glibc 2.36: writes random bytes; never fails. */
 __attribute__((visibility("hidden"))) void arc4random_buf(void* to, size_t bytes) {
   size_t have = 0;
   while (have < bytes) {
@@ -33,7 +33,7 @@ __attribute__((visibility("hidden"))) void arc4random_buf(void* to, size_t bytes
   }
 }
 
-/* libstdc++'s std::random_device calls it. */
+/* Returns a random number; called by libstdc++'s std::random_device. */
 __attribute__((visibility("hidden"))) uint32_t arc4random(void) {
   uint32_t value;
   arc4random_buf(&value, sizeof value);

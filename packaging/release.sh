@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the release artifacts into dist/: a tarball, a wheel and a Debian package with the program and the C library, their
-# SHA-256 sums, and a software bill of materials. They need glibc 2.31 or later (Debian 11, Ubuntu 20.04) and libgcc, which
-# every Debian has, and no other libraries.
+# Builds the release artifacts into dist/: a tarball, a wheel and a Debian package with the program and the C library,
+# their SHA-256 sums, and a software bill of materials. Program and library need glibc 2.31 or later (Debian 11, Ubuntu
+# 20.04) and libgcc, which every Debian has, and no other libraries.
 #   --arch aarch64   cross-compiles for 64-bit ARM (Debian's compiler; QEMU prints the manual page and the completions)
-#   --check          also installs tarball and wheel in an empty Debian 11, 12, 13 and Ubuntu 22.04 and trains there (check.sh;
-#                    needs root)
+#   --check          also installs tarball and wheel in an empty Debian 11, 12, 13 and Ubuntu 22.04 and trains there
+#                    (check.sh; needs root)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 arch=$(uname -m) check=

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# static_libraries.sh [CMAKE_ARGUMENT...]: builds static libraries that Debian lacks or that a release cannot contain. Debian
-# has no archive of libzip. That of libmicrohttpd needs GnuTLS (reports are served without TLS), and that of libtiff needs
-# JBIG-KIT, which is under the GPL. Those of Protocol Buffers, libpng and libjpeg-turbo cannot be linked into a shared
-# library. The sources are Debian's, with its security patches. Prints the prefix as its last line.
-# The arguments select another architecture: a toolchain file and its options (release.sh).
+# static_libraries.sh [CMAKE_ARGUMENT...]: builds static libraries that Debian lacks or that a release cannot contain.
+# Debian has no static archive of libzip. Its archive of libmicrohttpd needs GnuTLS (reports are served without TLS),
+# and its archive of libtiff needs JBIG-KIT, which is under the GPL. Its archives of Protocol Buffers, libpng and
+# libjpeg-turbo cannot be linked into a shared library. The sources are Debian's, with its security patches. Prints the
+# prefix as its last line. The arguments select another architecture: a toolchain file and its options (release.sh).
 # ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh; ONNX_AMP_DEBIAN: Debian's mirror.
 set -euo pipefail
 cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
@@ -20,7 +20,7 @@ apt() {
   apt-get -qq -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
     -o Dir::State::Lists="$work/lists" -o APT::Sandbox::User=root "$@"
 }
-# fetch ARCHIVE...: fetches the sources from these archives of Debian, in their newest versions.
+# fetch ARCHIVE...: fetches the newest versions of the sources from these Debian archives.
 fetch() {
   printf "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s main\n" "$@" >"$work/sources.list"
   apt update >&2 && (cd "$work" && apt --download-only source "${sources[@]}" >&2)
@@ -33,7 +33,7 @@ fetch "$mirror bookworm" "$mirror bookworm-updates" "${mirror%/debian}/debian-se
 versions=$(cd "$work" && ls ./*.dsc | sort)
 prefix=$cache/static-$($compiler -dumpmachine)-$(printf '%s' "$versions" | sha256sum | cut -c1-12)
 
-# archive NAME SOURCE CMAKE_ARGUMENT...: builds with CMake and installs archive, headers and license.
+# archive NAME SOURCE CMAKE_ARGUMENT...: builds a library with CMake and installs its archive, headers and license.
 archive() {
   local name=$1 source
   source=$(find "$work" -maxdepth 1 -type d -name "$2-*")
@@ -49,7 +49,7 @@ archive() {
 if [ ! -f "$prefix/.done" ]; then
   rm -rf "$prefix"
   mkdir -p "$prefix/licenses"
-  # apt has checked the signatures.
+  # --no-check, because apt has already checked the signatures.
   for dsc in "$work"/*.dsc; do (cd "$work" && dpkg-source --no-check -x "$dsc" >&2); done
   archive libzip libzip -DENABLE_BZIP2=OFF -DENABLE_LZMA=OFF -DENABLE_ZSTD=OFF -DENABLE_COMMONCRYPTO=OFF -DENABLE_GNUTLS=OFF \
     -DENABLE_MBEDTLS=OFF -DENABLE_OPENSSL=OFF -DBUILD_TOOLS=OFF -DBUILD_REGRESS=OFF -DBUILD_EXAMPLES=OFF -DBUILD_DOC=OFF

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# sysroot.sh [amd64|arm64]: fetches glibc 2.31 and libgomp of Debian 11, to link programs that run there and on
-# later systems.
-# Prints the folder as its last line. ONNX_AMP_DEPS: cache folder, as in cmake/bootstrap.sh.
+# sysroot.sh [amd64|arm64]: fetches glibc 2.31 and libgomp of Debian 11. Programs that are linked with them run
+# on Debian 11 and on later systems. Prints the folder as its last line. ONNX_AMP_DEPS: cache folder, as in
+# cmake/bootstrap.sh.
 set -euo pipefail
 # shellcheck source=packaging/keep_root.sh
 . "$(dirname "$0")/keep_root.sh"
@@ -10,7 +10,7 @@ cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 mirror=${ONNX_AMP_DEBIAN:-http://deb.debian.org/debian}
 folder=$cache/sysroot-glibc-2.31-libgomp-$arch
 
-# The sha256 and the path of each package. snapshot.debian.org keeps packages that the mirror no longer has.
+# Lists the sha256 and the path of each package. snapshot.debian.org keeps packages that the mirror no longer has.
 case $arch in
   amd64) packages="
 05f7264da867b37f4c5ce49266b558ea1e81e05a9464f623152fca70f3550282 pool/main/g/glibc/libc6_2.31-13+deb11u11_amd64.deb
