@@ -1,5 +1,5 @@
 # CMake toolchain file: cross-compiles for 64-bit ARM with Debian's compiler, and runs tests with QEMU.
-#   -DONNX_AMP_ROOT=FOLDER   the libraries of the other architecture (packaging/foreign_root.sh arm64)
+#   -DONNX_AMP_ROOT=FOLDER   root with the libraries for 64-bit ARM (packaging/foreign_root.sh arm64)
 set(ONNX_AMP_ROOT "" CACHE PATH "system root with the third-party libraries of the other architecture")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ONNX_AMP_ROOT)
 set(CMAKE_SYSTEM_NAME Linux)
@@ -8,7 +8,7 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_SYSROOT ${ONNX_AMP_ROOT})
-set(CMAKE_FIND_ROOT_PATH ${CMAKE_PREFIX_PATH})  # libraries that cmake/bootstrap.sh built
+set(CMAKE_FIND_ROOT_PATH ${CMAKE_PREFIX_PATH})  # libraries built by cmake/bootstrap.sh
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 foreach(kind LIBRARY INCLUDE PACKAGE)
   set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)

@@ -1,6 +1,6 @@
-# The architectures that have kernels. A row has the names of the processor, the name of its folder in base/isa/ and
-# backend/cpu/isa/ (base/simd.h includes the header of that folder), and its levels in descending order without the highest,
-# for tests with ONNX_AMP_MAX_ISA.
+# The architectures that have kernels. A row has the names of the processor, the architecture's folder in base/isa/ and
+# backend/cpu/isa/ (base/simd.h includes the header of that folder), and its levels in descending order without the
+# highest, for tests with ONNX_AMP_MAX_ISA.
 set(architectures "x86_64|AMD64 x86 v3 v2"
                   "aarch64|arm64 arm neon")
 set(ISA_FOLDER)
@@ -16,7 +16,7 @@ if(NOT ISA_FOLDER)
   message(FATAL_ERROR "no kernels for the processor ${CMAKE_SYSTEM_PROCESSOR} (base/isa, backend/cpu/isa)")
 endif()
 
-# `char` is signed on all architectures, as on x86-64.
+# Makes `char` signed on all architectures, as it is on x86-64.
 add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:$<$<NOT:$<STREQUAL:${ISA_FOLDER},x86>>:-fsigned-char>>)
 
 # this_architecture(VARIABLE): removes the files of other architectures from a list of files.

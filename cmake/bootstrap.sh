@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the system packages and builds the pinned third-party libraries once, into a cache
-# keyed by version and compiler. Prints the install prefix as its last line.
+# Installs the system packages and builds the third-party libraries, in fixed versions, once into a cache that is keyed
+# by version and compiler. Prints the install prefix as its last line.
 #   --tests            also installs the programs that ./test.sh calls: clang-format, git, OpenMPI, strace
 #                      (tests/programs.txt)
 #   --sanitize         as --tests, and clang with its sanitizers
@@ -14,15 +14,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 ONNX_VERSION=1.22.0
 ONNX_SHA256=ef40c0aaf0b643857ea9306fc7eddce17eaf9fb0407e4801f1fc5758443a38e0
-LLAMA_CPP_PYTHON_VERSION=0.3.22  # needed because its copy of llama.cpp has the Jinja engine
+LLAMA_CPP_PYTHON_VERSION=0.3.22  # its copy of llama.cpp contains the Jinja engine
 LLAMA_CPP_PYTHON_SHA256=93c54af95d917fe6d6d70039efe16ca9240634d11010f5aaf795261b9f43042f
 CACHE=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 PACKAGES="build-essential cmake ninja-build ccache pkg-config python3 python3-pip python3-venv
   libprotobuf-dev protobuf-compiler nlohmann-json3-dev
   libutf8proc-dev libpcre2-dev zlib1g-dev libzip-dev libssl-dev libyaml-cpp-dev
   libpng-dev libjpeg62-turbo-dev libwebp-dev libtiff-dev libgif-dev libmicrohttpd-dev"
-# The version of clang-format and clang is fixed, because other versions format and warn differently. Before version 16,
-# clang does not let lambdas capture structured bindings.
+# The versions of clang-format and clang are fixed, because other versions format and warn differently. clang before
+# version 16 does not let lambdas capture structured bindings.
 TESTS="clang-format-14 git libopenmpi-dev openmpi-bin python3-numpy strace"
 SANITIZE="$TESTS clang-16 libclang-rt-16-dev libomp-16-dev"
 case "${1:-}" in
@@ -41,7 +41,7 @@ install_packages() {
   for p in $PACKAGES; do
     dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
   done
-  # Catch2 3 (SKIP(), static library) is in bookworm-backports.
+  # Catch2 version 3 (for SKIP() and the static library) is only in bookworm-backports.
   if ! dpkg-query -W -f='${Version}' libcatch2-dev 2>/dev/null | grep -q '^3'; then missing+=(catch2); fi
   [ ${#missing[@]} -gt 0 ] || return 0
   say "installing: ${missing[*]}"
@@ -60,7 +60,7 @@ install_packages() {
     $PACKAGES $catch2 >/dev/null
 }
 
-# build_onnx COMPILER CMAKE_ARGUMENT...
+# build_onnx COMPILER CMAKE_ARGUMENT...: builds ONNX once and prints its install prefix.
 build_onnx() {
   local key prefix compiler=$1
   shift
@@ -92,8 +92,8 @@ build_onnx() {
   echo "$prefix"
 }
 
-# The source of llama.cpp's Jinja engine (MIT), installed next to ONNX's headers. CMakeLists.txt compiles it with the module
-# data.
+# Installs the source of llama.cpp's Jinja engine (MIT) next to ONNX's headers. CMakeLists.txt compiles it as part of
+# the module data.
 fetch_jinja() {
   local to=$1/include/llama-jinja
   [ ! -f "$to/.$LLAMA_CPP_PYTHON_VERSION" ] || return 0
@@ -112,7 +112,7 @@ fetch_jinja() {
   touch "$to/.$LLAMA_CPP_PYTHON_VERSION"
 }
 
-# Without Chromium, the test `browser` is skipped.
+# Installs Chromium. Without it, the test `browser` is skipped.
 install_browser() {
   local sudo=
   [ "$(id -u)" = 0 ] || sudo=sudo

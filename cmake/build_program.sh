@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds build/onnx-amp-finetune and what it needs; also the CUDA plugin, if the machine has a driver and nvcc.
+# Builds build/onnx-amp-finetune and all that it needs; also the CUDA plugin, if the machine has a driver and nvcc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

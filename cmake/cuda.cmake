@@ -1,6 +1,6 @@
-# Compiles the CUDA backend twice: by nvcc into the plugin libonnx_amp_cuda.so, if there is a CUDA toolkit, and as plain C++
-# for the emulator of the tests. Its files are in backend/cuda, ops/cuda and trainer/cuda. Operator files with elementwise
-# functors are also compiled for it, with the macro AMP_CUDA_UNIT.
+# Compiles the CUDA backend twice: with nvcc into the plugin libonnx_amp_cuda.so, if there is a CUDA toolkit, and as
+# plain C++ for the tests' emulator. The backend's files are in backend/cuda, ops/cuda and trainer/cuda. Operator files
+# with elementwise functors are compiled for it too, with the macro AMP_CUDA_UNIT.
 set(ONNX_AMP_CUDA AUTO CACHE STRING "build the CUDA plugin: AUTO (where nvcc is), ON, OFF")
 set(ONNX_AMP_CUDA_ARCHITECTURES 90 CACHE STRING "e.g. 80;90;100")
 option(ONNX_AMP_CUDA_FAST_COMPILE "compile the plugin in half the time, to slow code (nvcc 12.8 and later)" OFF)
@@ -29,7 +29,7 @@ foreach(f ${cuda_sources})
   list(APPEND emulated_sources ${twin})
 endforeach()
 
-# The source text of the functors, for kernels that are generated at run time.
+# The source text of the functors. Kernels that are generated at run time contain it.
 set(common_texts backend/cuda/generated_prelude.cuh backend/cuda/thread.cuh backend/cuda/ref.cuh backend/cuda/raw.cuh backend/cuda/columns.cuh backend/cuda/fused_elements.cuh backend/functor.h base/math.h base/normal.h base/philox.h ops/dropout.h)
 set(operator_texts)
 foreach(f ${operator_files})
@@ -49,10 +49,10 @@ add_custom_command(OUTPUT ${functor_texts} ${functor_code}
   COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DOUT_CC=${functor_texts} -DOUT_H=${functor_code} "-DCOMMON=${common_texts_arg}"
           "-DOPERATORS=${operator_texts_arg}" -P ${PROJECT_SOURCE_DIR}/cmake/functors.cmake
   DEPENDS ${text_files} VERBATIM)
-set(cuda_host_sources backend/cuda/nccl.cc ops/cuda/fused_source.cc ${functor_texts} ${functor_code})  # no device code: compiled for the host
+set(cuda_host_sources backend/cuda/nccl.cc ops/cuda/fused_source.cc ${functor_texts} ${functor_code})  # compiled for the host: no device code
 add_library(cuda_emulated OBJECT EXCLUDE_FROM_ALL ${emulated_sources} ${cuda_host_sources} tests/emulator/emulator.cc tests/emulator/emulated_device.cc tests/emulator/dry_device.cc)
 target_include_directories(cuda_emulated PRIVATE ${PROJECT_BINARY_DIR}/generated)
-# Its fibers change stacks by longjmp, which _FORTIFY_SOURCE refuses.
+# The emulator's fibers change stacks by longjmp, which _FORTIFY_SOURCE refuses.
 set_source_files_properties(tests/emulator/emulator.cc PROPERTIES COMPILE_OPTIONS -U_FORTIFY_SOURCE SKIP_PRECOMPILE_HEADERS ON)
 target_compile_definitions(cuda_emulated PRIVATE AMP_CUDA_UNIT)
 target_compile_options(cuda_emulated PRIVATE -Wno-unused -Wno-missing-field-initializers)
@@ -73,7 +73,8 @@ if(NOT ONNX_AMP_CUDA STREQUAL OFF)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
-    # CUDA 13 has no libnvToolsExt, and CMake 3.25.1 (Debian 12) sets a property of its target without asking whether it exists.
+    # CUDA 13 has no libnvToolsExt. CMake 3.25.1 (Debian 12) sets a property of its target without checking that the
+    # target exists, so an empty target is defined.
     if(NOT TARGET CUDA::nvToolsExt)
       add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
     endif()
@@ -89,15 +90,15 @@ endif()
 
 if(ONNX_AMP_HAS_CUDA)
   enable_language(CUDA)
-  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not set the option for nvcc 13
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not set this option for nvcc 13
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   if(CCACHE)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   endif()
-  # This option only affects host code, which prepares and launches kernels. Device code is always optimized.
+  # -O1 affects only host code, which prepares and launches kernels. Device code is always optimized.
   set(CMAKE_CUDA_FLAGS_RELEASE "-DNDEBUG -Xcompiler=-O1")
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
-    string(APPEND CMAKE_CUDA_FLAGS " --compress-mode=size")  # a third of the plugin's bytes
+    string(APPEND CMAKE_CUDA_FLAGS " --compress-mode=size")  # reduces the plugin to a third of its size
     if(ONNX_AMP_CUDA_FAST_COMPILE)
       string(APPEND CMAKE_CUDA_FLAGS " --Ofast-compile=max")
     endif()
@@ -109,8 +110,8 @@ if(ONNX_AMP_HAS_CUDA)
   set_target_properties(cuda_plugin PROPERTIES OUTPUT_NAME onnx_amp_cuda LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
                         CUDA_RUNTIME_LIBRARY Shared CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
   target_include_directories(cuda_plugin PRIVATE ${PROJECT_BINARY_DIR}/generated)
-  # The result of a functor must not depend on the surrounding code. So products and sums are not contracted, as in
-  # generated kernels; base/math.h has fused multiply-adds where they are wanted.
+  # The result of a functor must not depend on the surrounding code. So products and sums are not contracted, in
+  # these files as in generated kernels; base/math.h has functions for fused multiply-adds where they are wanted.
   set(elementwise_units ${cuda_sources})
   list(FILTER elementwise_units INCLUDE REGEX "/elementwise_[a-z_]*\\.cu$|/ops/cuda/(fused|cast|dropout|reduce)\\.cu$")
   set_source_files_properties(${elementwise_units} PROPERTIES COMPILE_OPTIONS "--fmad=false")
@@ -128,8 +129,8 @@ if(ONNX_AMP_HAS_CUDA)
   else()
     message(STATUS "CUDA plugin: without attention and convolutions by cuDNN, its headers cannot be had; the built-in kernels are there")
   endif()
-  # cuDNN is loaded by backend/cuda/runtime/cudnn_loader.cc when it is first called.
+  # cuDNN is not linked: backend/cuda/runtime/cudnn_loader.cc loads it when it is first called.
   target_link_libraries(cuda_plugin PRIVATE CUDA::cudart CUDA::cublasLt ${CMAKE_DL_LIBS} base graph backend)
-  # The program may export the same symbols. The plugin must use its own.
+  # The program may export the same symbols as the plugin. The plugin must use its own.
   target_link_options(cuda_plugin PRIVATE -Wl,--no-undefined -Wl,-Bsymbolic)
 endif()

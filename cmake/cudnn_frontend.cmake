@@ -1,6 +1,6 @@
-# Finds NVIDIA's cudnn-frontend headers (MIT), for attention and convolutions by cuDNN. They are those of
-# ONNX_AMP_CUDNN_FRONTEND, or else of the cache folder, to which they are fetched once and checked by their SHA-256.
-# Sets CUDNN_FRONTEND_INCLUDE. If it is empty, the plugin is built without cuDNN's attention and convolutions.
+# Finds NVIDIA's cudnn-frontend headers (MIT), which attention and convolutions by cuDNN need. The headers are those in
+# ONNX_AMP_CUDNN_FRONTEND or, if that is AUTO, in the cache folder; they are downloaded once and checked by their
+# SHA-256. Sets CUDNN_FRONTEND_INCLUDE. If it is empty, the plugin is built without cuDNN's attention and convolutions.
 set(ONNX_AMP_CUDNN_FRONTEND AUTO CACHE STRING "folder with cudnn_frontend.h; AUTO: fetched once; OFF: built without")
 set(CUDNN_FRONTEND_INCLUDE "")
 
@@ -23,7 +23,7 @@ function(fetch_cudnn_frontend to)
     endif()
     set(work ${PROJECT_BINARY_DIR}/cudnn-frontend)
     file(MAKE_DIRECTORY ${work})
-    # Only the headers of the wheel are used, so the version of Python does not matter.
+    # Only the headers in the wheel are used, so the given version of Python does not matter.
     execute_process(
       COMMAND ${ONNX_AMP_PYTHON} -m pip download -q --no-deps --only-binary :all: --python-version 3.11 --implementation cp --abi cp311
               --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 --retries 1 --timeout 15

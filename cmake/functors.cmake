@@ -1,7 +1,7 @@
 # Extracts the text between  // <functors>  and  // </functors>  (or <device>) from source files, for kernels that are
 # generated at run time: cmake -DROOT=.. -DOUT_CC=.. -DOUT_H=.. -DCOMMON=a|b -DOPERATORS=c|d -P functors.cmake
 #   OUT_CC  defines the functions of backend/functor_texts.h, which return the texts
-#   OUT_H   the same functors as C++, and visit_functor(), for the kernel that interprets fused programs
+#   OUT_H   has the functors as C++, and visit_functor(), for the kernel that interprets fused programs
 cmake_policy(VERSION 3.25)
 string(REPLACE "|" ";" COMMON "${COMMON}")
 string(REPLACE "|" ";" OPERATORS "${OPERATORS}")

@@ -4,7 +4,7 @@ set(CMAKE_INSTALL_LIBDIR lib CACHE STRING "folder of libraries below the prefix"
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# The manual page and the completions are printed by the program, so that they list the flags that its parser accepts.
+# The program prints the manual page and the completions itself, so that they list the flags that its parser accepts.
 set(program_texts)
 function(program_text file)
   add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/share/${file} COMMAND onnx-amp-finetune ${ARGN} > ${PROJECT_BINARY_DIR}/share/${file}
@@ -39,7 +39,8 @@ install(FILES ${PROJECT_BINARY_DIR}/onnx_ampConfigVersion.cmake DESTINATION ${pa
 configure_file(${PROJECT_SOURCE_DIR}/cmake/onnx_amp.pc.in ${PROJECT_BINARY_DIR}/onnx_amp.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/onnx_amp.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# The program's license, and those of libraries whose code is linked in. Others are shared libraries of the system.
+# The program's license, and the licenses of libraries whose code is linked in. Other libraries are shared ones of the
+# system.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${JINJA_SOURCES}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}/licenses RENAME llama.cpp-jinja.txt)
 install(FILES ${PROJECT_SOURCE_DIR}/third_party.toml DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)

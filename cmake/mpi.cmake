@@ -1,15 +1,16 @@
-# The plugin libonnx_amp_mpi.so, for ranks that mpirun or srun starts (trainer/comm/mpi.h). Built if MPI's headers are
-# installed.
+# The plugin libonnx_amp_mpi.so, for ranks that mpirun or srun starts (trainer/comm/mpi.h). It is built if MPI's
+# headers are installed.
 set(ONNX_AMP_MPI AUTO CACHE STRING "build the MPI plugin: AUTO (where MPI is), ON, OFF")
 set(ONNX_AMP_HAS_MPI OFF CACHE INTERNAL "")
 
-# Sets `out` to true if every include folder that MPI's compiler wrapper names exists. Debian's openmpi-bin has the wrapper
-# but not the headers of libopenmpi-dev, and find_package(MPI) then fails even if MPI is optional.
+# Sets the variable named by `out` to true if every include folder that MPI's compiler wrapper names exists. Debian's
+# openmpi-bin has the wrapper but not the headers of libopenmpi-dev; find_package(MPI) then fails even if MPI is
+# optional.
 function(mpi_has_headers out)
   set(${out} TRUE PARENT_SCOPE)
   find_program(ONNX_AMP_MPICC NAMES mpicc)
   if(NOT ONNX_AMP_MPICC)
-    return()  # FindMPI searches elsewhere
+    return()  # without a wrapper, FindMPI searches elsewhere
   endif()
   execute_process(COMMAND ${ONNX_AMP_MPICC} -show OUTPUT_VARIABLE command ERROR_QUIET)
   string(REGEX MATCHALL "-I[^ \n]+" folders "${command}")

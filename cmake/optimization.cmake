@@ -1,20 +1,20 @@
 # Sets the optimization level of each target. All targets of a level share precompiled standard headers.
 #   hot    kernels
 #   warm   code that runs for each row or for each new batch shape
-#   cold   all other code, whose compilation takes longer than its execution
+#   cold   all other code; compiling it takes longer than running it
 #   test   tests; optimized like cold
-# Files of warm and cold modules, and of folders of ops without kernels, are compiled several at a time (unity builds), which
-# takes a third of the time. File-local names must therefore be unique in a module: name a registration after its file.
-# -DONNX_AMP_UNITY=OFF compiles files separately.
-# Sources still include every header that they use. The test `headers` and builds with clang have no precompiled headers.
+# Files of warm and cold modules, and of folders of ops without kernels, are compiled several at a time (unity builds),
+# which takes a third of the time. So file-local names must be unique in a module: name a registration after its file.
+# -DONNX_AMP_UNITY=OFF compiles files separately. Sources must still include every header that they use, because the
+# test `headers` and builds with clang have no precompiled headers.
 set(hot_options $<$<CONFIG:Release>:-O3>)
 set(warm_options $<$<CONFIG:Sanitize>:-O1>)
 set(cold_options $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-finline-small-functions> $<$<CONFIG:Sanitize>:-O0>)
 set(standard_headers <algorithm> <array> <cmath> <cstdint> <cstring> <filesystem> <fstream> <functional> <limits> <map> <memory> <numeric>
     <optional> <set> <span> <sstream> <string> <string_view> <tuple> <type_traits> <unordered_map> <utility> <variant> <vector>)
 
-# -ffp-contract=off makes code outside of kernels compute the same bits on all architectures. Otherwise the compiler would use
-# fused multiply-adds on architectures where every CPU has them; x86-64's baseline has none.
+# -ffp-contract=off makes code outside of kernels compute the same bits on all architectures. Without it the compiler
+# would use fused multiply-adds on architectures where every CPU has them, which is not so for x86-64.
 if(NOT ISA_FOLDER STREQUAL x86)
   list(APPEND warm_options -ffp-contract=off)
   list(APPEND cold_options -ffp-contract=off)
@@ -28,7 +28,8 @@ set(test_headers ${cold_headers} <catch2/catch_test_macros.hpp>)
 
 option(ONNX_AMP_UNITY "compile several files of a module at a time" ON)
 
-# compile_together(TARGET [REGEX]): unity builds of the files whose paths match REGEX, or of all files.
+# compile_together(TARGET [REGEX]): makes unity builds of the target's files whose paths match REGEX, or of all its
+# files.
 function(compile_together target)
   if(NOT ONNX_AMP_UNITY)
     return()
@@ -41,11 +42,12 @@ function(compile_together target)
   endif()
 endfunction()
 
-# optimize(LEVEL TARGET...): sets the level. The first target of a level compiles the level's precompiled headers.
+# optimize(LEVEL TARGET...): sets the level of targets. The first target of a level compiles the level's precompiled
+# headers.
 function(optimize level)
   foreach(target ${ARGN})
     target_compile_options(${target} PRIVATE ${${level}_options})
-    if(level MATCHES "warm|cold" AND NOT target STREQUAL cuda_emulated)  # its files are kernels
+    if(level MATCHES "warm|cold" AND NOT target STREQUAL cuda_emulated)  # the emulator's files are kernels
       compile_together(${target})
     endif()
     if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
