@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the program, fetches a pretrained sentence model, fine-tunes it in mixed precision on tweets, and exports it. Works
-# on an empty Debian 12. Arguments are passed to the program: ./quickstart.sh --use_bf16=false --epochs 2
+# Builds the program, downloads a pretrained sentence model, fine-tunes it in mixed precision on tweets, and exports it.
+# Works on an empty Debian 12. Arguments are passed to the program: ./quickstart.sh --use_bf16=false --epochs 2
 set -euo pipefail
 cd "$(dirname "$0")"
 

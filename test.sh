@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Builds everything and runs every test with ctest. Installs the packages and libraries that are missing
-# (cmake/bootstrap.sh). A second run reuses the first build. The last line is "N passed, N failed, N skipped", which counts
-# Catch2's test cases and the scripts. The lines above it name those that failed or were skipped.
+# (cmake/bootstrap.sh). A second run reuses the first build. The last line is "N passed, N failed, N skipped", which
+# counts Catch2's test cases and the scripts. The lines above it name the tests that failed or were skipped.
 #   ./test.sh              all tests except those that need clang
 #   ./test.sh --quick      without the CUDA plugin and the tests labeled slow
-#   ./test.sh --sanitize   most tests under AddressSanitizer and UndefinedBehaviorSanitizer, and a minute of each fuzz target
+#   ./test.sh --sanitize   most tests under AddressSanitizer and UndefinedBehaviorSanitizer, and each fuzz target for a minute
 #   ./test.sh --threads    the tests of modules that start threads, under ThreadSanitizer
 #   ./test.sh --aarch64    cross-compiles for 64-bit ARM and runs the tests of the modules and of the zoo with QEMU
 #   ./test.sh --ci         all tests except headers, the CUDA plugin without optimization, and one shard of more checks (.ci/run)
-# ONNX_AMP_FUZZ_SECONDS: seconds for each fuzz target; default 60
-# ONNX_AMP_CI_SHARD: the shard of --ci: static, sanitize, threads, or all
+# ONNX_AMP_FUZZ_SECONDS: seconds for each fuzz target; default 60 ONNX_AMP_CI_SHARD: the shard of --ci: static,
+# sanitize, threads, or all
 set -euo pipefail
 cd "$(dirname "$0")"
 what=${1:-all} fast= root=
@@ -22,7 +22,7 @@ case "$what" in
 esac
 prefix=$(./cmake/bootstrap.sh "$needs" | tail -1)
 
-# build PRESET FOLDER CMAKE_BUILD_ARGUMENT...
+# build PRESET FOLDER CMAKE_BUILD_ARGUMENT...: configures and builds.
 build() {
   local preset=$1 folder=$2
   shift 2
@@ -33,7 +33,7 @@ build() {
   cmake --build "$folder" "$@"
   rm -rf "$folder/results" && mkdir -p "$folder/results"
 }
-# check FOLDER CTEST_ARGUMENT...: runs ctest; the summary at the end reports failures
+# check FOLDER CTEST_ARGUMENT...: runs ctest; failures are reported in the summary at the end.
 check() {
   local folder=$1
   shift
