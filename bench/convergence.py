@@ -149,7 +149,7 @@ def page(report):
     )
     if unchanged:
         lines += common.prose(
-            "`=`: same loss as the fp32 run. Calibration kept all of fp32, because no plan with 16-bit nodes was within its bound.", "* "
+            "`=`: same loss as the fp32 run. Calibration kept every node in fp32, because no plan with 16-bit nodes was within its bound.", "* "
         )
     if report.get("added"):
         lines += common.prose(f"Rows without a curve are from {report['added']}, an earlier build on the same machine.", "* ")

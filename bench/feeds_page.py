@@ -15,7 +15,7 @@ of the data sets.
 
 **{equal} of {rows} predictions equal those of onnxruntime**, up to rounding:
 
-| data | seconds of training, of prediction | rows predicted | equal | largest difference (of what) | metric before -> after {steps} steps; predicted: number of entities, or of different labels or classes |
+| data | seconds of training, of prediction | rows predicted | equal | largest difference (of what) | metric before -> after {steps} steps; number of predicted entities, or of different labels or classes among the predictions |
 |---|---:|---:|---:|---:|---|
 """
 

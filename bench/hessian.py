@@ -102,12 +102,12 @@ def table(rows, facts):
             f"{max(r['fp32'] for r in done):.0e} (torch in fp32: {max(r['torch'] for r in done):.0e}).",
             "* ",
         ),
-        *common.prose(f"Above {LIMIT:g} in fp32, before rounding to one digit: {', '.join(over) or 'none'}.", "* "),
+        *common.prose(f"Models with an fp32 error above {LIMIT:g}, before it is rounded to one digit: {', '.join(over) or 'none'}.", "* "),
         "",
         *common.prose(
             "H is the matrix of second derivatives of the loss with respect to all parameters, and v a fixed vector. `grad --hvp` computes the "
             "product H v. The reference is the same product by torch "
-            f"{facts['versions']['torch']} in float64: backward of backward of the same graph, computed node by node, with the same batch and "
+            f"{facts['versions']['torch']} in float64: the gradient of the gradient of the same graph, computed node by node, with the same batch and "
             "loss. The error is the largest difference over all parameters, relative to the largest element of H v. The models are those of the "
             "zoo ([zoo.md](zoo.md))."
         ),

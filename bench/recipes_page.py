@@ -67,7 +67,7 @@ def full(report):
             ratios = [ratio(runs, k, arm, "torch fp32") for k in ("cpu_seconds", "peak_bytes")]
             quality = spread([r["metrics"][first["metric"]] for r in of])
             lines.append(f"| {first['title']} | {what}, {GOOD[first['metric']]} | {NAMES[arm]} | {quality} | {len(of)} | {' | '.join(ratios)} |")
-    lines += ["", machine_line(report, [r["load_average"] for r in report["runs"]]) + " One thread a side."]
+    lines += ["", machine_line(report, [r["load_average"] for r in report["runs"]]) + " The program and PyTorch used one thread each."]
     return lines
 
 
