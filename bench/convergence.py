@@ -117,7 +117,7 @@ def page(report):
         "# Convergence in 16 bits",
         "",
         *common.prose(
-            "Accuracy at the end of whole training runs in five precisions, with three seeds each. A precision passes if its mean accuracy is "
+            "This page has the accuracy at the end of whole training runs in five precisions, with three seeds each. A precision passes if its mean accuracy is "
             "between those of the worst and the best fp32 run. `bench/convergence.py` makes the runs and writes this page."
         ),
         "",

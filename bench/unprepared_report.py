@@ -101,7 +101,7 @@ def text(rows, index, facts, torch_version):
             "* ",
         ),
         *common.prose(
-            "**Equal** means within a tolerance. Loss: 1e-6. Gradients: 1e-5 of the parameter's largest, or 10 times PyTorch's distance from "
+            "**Equal** means within a tolerance. Loss: 1e-6. Gradients: 1e-5 of the largest element of the parameter's gradient, or 10 times PyTorch's distance from "
             "float64. Ten steps: 1e-4 of the first loss, or 10 times the distance of PyTorch's run from its float64 run.",
             "* ",
         ),
