@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -101,8 +102,9 @@ class Graph {
 
  private:
   ValueId push(Value v);
-  std::vector<Value> values_;
-  std::vector<Node> nodes_;
+  // Elements keep their addresses: references to them stay valid while nodes are added.
+  std::deque<Value> values_;
+  std::deque<Node> nodes_;
 };
 
 }  // namespace amp

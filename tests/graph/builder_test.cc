@@ -27,6 +27,17 @@ TEST_CASE("what is constant is evaluated") {
   CHECK(t.builder.is_constant(t.builder.scalar(3, DType::i64), 3));
 }
 
+// Code such as b.expand(b.scalar(0, x.dtype), x.dims), with x a reference to a Value, depends on it.
+TEST_CASE("references to values and nodes stay valid while others are added") {
+  CoreText t("input x 2 3\ny = Neg(x)");
+  const Value* const value = &t.graph.value(t["y"]);
+  const Node* const node = &t.graph.node(value->producer);
+  for (int i = 0; i < 1000; ++i) t.builder.op("Add", {t["y"], t.builder.scalar(i, DType::f32)});
+  CHECK(value == &t.graph.value(t["y"]));
+  CHECK(node == &t.graph.node(value->producer));
+  CHECK(value->dims == Dims{2, 3});
+}
+
 TEST_CASE("small constants are shared, without an evaluator nothing is folded") {
   CoreText t("const a = 2\nconst b = 2\nconst c fp64 = 2\nconst d 1 = 2");
   CHECK(t["a"] == t["b"]);
