@@ -11,6 +11,7 @@
 #include "graph/limits.h"
 #include "importer/quantized/four_bits.h"
 #include "importer/read/names.h"
+#include "importer/read/newer_onnx.h"
 #include "importer/read/order.h"
 #include "importer/read/schema.h"
 #include "importer/read/tensor.h"
@@ -59,6 +60,7 @@ Built SourceBuilder::build() {
 void SourceBuilder::top_level() {
   const onnx::GraphProto& g = model_.graph();
   opsets_ = opsets_of(model_.opset_import());
+  if (const std::string note = newer_onnx_note(model_); !note.empty()) out_.notes.push_back(note);
   // Report operator sets that are imported with several versions.
   for (const auto& o : model_.opset_import()) {
     if (const int64_t used = opsets_.at(standard(o.domain())); o.version() != used)
@@ -137,7 +139,7 @@ void SourceBuilder::add_input(Scope& scope, const onnx::ValueInfoProto& info) {
 HostTensor SourceBuilder::payload(const onnx::TensorProto& t, const std::string& what) {
   const bool packed = has_four_bits(t.data_type());
   if (!packed && !dtype_of(t.data_type())) {
-    if (t.data_type() == onnx::TensorProto::UNDEFINED || !onnx::TensorProto::DataType_IsValid(t.data_type())) {
+    if (t.data_type() <= onnx::TensorProto::UNDEFINED || t.data_type() > kNewestDataType) {
       fail(Exit::model, "E_TENSOR_TYPE", cat(what, " has element type ", t.data_type()));
     }
     if (t.data_type() == onnx::TensorProto::STRING) {

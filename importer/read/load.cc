@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
-#include <onnx/defs/schema.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "base/near_path.h"
 #include "base/text.h"
 #include "importer/read/foreign_file.h"
+#include "importer/read/newer_onnx.h"
 #include "importer/read/wire.h"
 
 namespace amp {
@@ -59,24 +59,35 @@ void refuse_foreign(const std::string& path, int fd, int64_t size) {
   fail(Exit::model, "E_ONNX_NOT_PROTO", "the file holds no ONNX graph", "is this an ONNX model?");
 }
 
-void check_versions(const onnx::ModelProto& m) {
-  if (m.ir_version() <= 0) fail(Exit::model, "E_ONNX_GRAPH", "the model has no ir_version");
-  if (m.ir_version() > onnx::Version::IR_VERSION) {
-    fail(Exit::unsupported, "E_IR_VERSION",
-         cat("the model's IR version is ", m.ir_version(), ", the newest known is ", int{onnx::Version::IR_VERSION}),
-         "export it again for an older ONNX version");
-  }
-  // An operator set that is imported more than once (skl2onnx writes such files) has the version of its last entry, as
-  // in onnxruntime.
+// Returns the imported version of ai.onnx, if there is one. An operator set that is imported more than once (skl2onnx
+// writes such files) has the version of its last entry, as in onnxruntime.
+template <class Imports>
+std::optional<int64_t> standard_opset(const Imports& imports) {
   std::optional<int64_t> standard;
-  for (const auto& o : m.opset_import()) {
+  for (const auto& o : imports) {
     if (o.domain().empty() || o.domain() == "ai.onnx") standard = o.version();
   }
-  if (standard && (*standard < kOldestOpset || *standard > newest_opset())) {
-    fail(Exit::unsupported, "E_OPSET",
-         cat("the model uses opset ", *standard, "; supported: ", kOldestOpset, " to ", newest_opset()),
-         "export it again with another opset, or convert it with onnx.version_converter");
+  return standard;
+}
+
+void check_opset(const std::string& user, std::optional<int64_t> opset, int64_t oldest) {
+  if (!opset || (*opset >= oldest && *opset <= kNewestOpset)) return;
+  fail(Exit::unsupported, "E_OPSET",
+       cat(user, " uses opset ", *opset, "; supported: ", kOldestOpset, " to ", kNewestOpset),
+       "export it again with another opset, or convert it with onnx.version_converter");
+}
+
+void check_versions(const onnx::ModelProto& m) {
+  if (m.ir_version() <= 0) {
+    fail(Exit::model, "E_ONNX_GRAPH",
+         m.has_ir_version() ? cat("the model's ir_version is ", m.ir_version()) : "the model has no ir_version",
+         "set it, in Python: m = onnx.load(FILE); m.ir_version = 8; onnx.save(m, FILE)");
   }
+  refuse_unknown_fields(m);
+  const std::optional<int64_t> standard = standard_opset(m.opset_import());
+  check_opset("the model", standard, kOldestOpset);
+  for (const auto& f : m.functions())
+    check_opset(cat("local function '", printable(f.name()), "'"), standard_opset(f.opset_import()), 1);
   if (standard || m.graph().node_size() == 0) return;
   for (const auto& n : m.graph().node()) {
     if (n.domain().empty() || n.domain() == "ai.onnx") {
@@ -87,10 +98,6 @@ void check_versions(const onnx::ModelProto& m) {
 }
 
 }  // namespace
-
-int64_t newest_opset() {
-  return onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at(onnx::ONNX_DOMAIN).second;
-}
 
 std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path) {
   const auto cannot_open = [&](int error) {

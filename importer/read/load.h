@@ -16,6 +16,4 @@ constexpr int64_t kOldestOpset = 7;
 // (Exit::unsupported).
 std::shared_ptr<onnx::ModelProto> load_proto(const std::string& path);
 
-int64_t newest_opset();  // newest version of the ai.onnx domain in the linked ONNX library
-
 }  // namespace amp

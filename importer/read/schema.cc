@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/read/newer_onnx.h"
 
 namespace amp {
 namespace {
@@ -23,6 +24,16 @@ void check_counts(const onnx::NodeProto& node, const onnx::OpSchema& schema) {
     if (static_cast<int>(i) < node.input_size() && !node.input(static_cast<int>(i)).empty()) continue;
     if (static_cast<int>(i) >= schema.min_input()) continue;
     refuse(node, cat("lacks input ", i, " (", formal.GetName(), ")"));
+  }
+}
+
+// Refuses attributes that the version of the operator does not have: ignoring one could change the results.
+void check_names(const onnx::NodeProto& node, const AttrTable& attrs, const onnx::OpSchema& schema, int64_t version) {
+  if (node.op_type() == "LayerNormalization") return;  // its schema accepts all attributes
+  for (const auto& [name, attribute] : attrs) {
+    const bool internal = name.rfind("__", 0) == 0;  // onnxruntime accepts these, too
+    if (internal || schema.attributes().count(name) || is_newer_attribute(node.op_type(), version, name)) continue;
+    refuse(node, cat("has attribute '", printable(name), "', which the operator does not have in opset ", version));
   }
 }
 
@@ -49,11 +60,12 @@ void check_attributes(const onnx::NodeProto& node, const AttrTable& attrs, const
 void check_schema(const onnx::NodeProto& node, const AttrTable& attrs, const Opsets& opsets) {
   const std::string domain = standard(node.domain());
   const auto version = opsets.find(domain);
-  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(
-      node.op_type(), static_cast<int>(version == opsets.end() ? 1 : version->second), domain);
+  const int64_t opset = version == opsets.end() ? 1 : version->second;
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(opset), domain);
   if (!schema) return;
   check_counts(node, *schema);
   check_attributes(node, attrs, *schema);
+  check_names(node, attrs, *schema, opset);
 }
 
 }  // namespace amp

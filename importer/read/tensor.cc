@@ -14,6 +14,7 @@ namespace {
 
 using T = onnx::TensorProto;
 constexpr int64_t kMaxRank = 64;
+constexpr int kFloat6E2M3 = 27, kFloat6E3M2 = 28;  // of ONNX 1.23; the linked library may be older
 
 // Returns the number of entries in the typed field that ONNX prescribes for the element type.
 int typed_entries(const T& t, DType d) {
@@ -116,6 +117,8 @@ int onnx_type_of(DType t) {
 }
 
 std::string onnx_type_name(int onnx_type) {
+  if (onnx_type == kFloat6E2M3) return "FLOAT6E2M3";
+  if (onnx_type == kFloat6E3M2) return "FLOAT6E3M2";
   if (T::DataType_IsValid(onnx_type)) return T::DataType_Name(static_cast<T::DataType>(onnx_type));
   return cat("type ", onnx_type);
 }

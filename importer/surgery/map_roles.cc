@@ -28,10 +28,11 @@ bool is_attention(const SourceNode& n) {
 }
 
 bool is_activation(const std::string& op) {
-  return one_of(op,
-                {"Relu", "Gelu",      "FastGelu",    "QuickGelu",      "BiasGelu", "Erf",       "Sigmoid", "Tanh",
-                 "Silu", "Swish",     "Elu",         "Selu",           "Celu",     "LeakyRelu", "PRelu",   "Softplus",
-                 "Mish", "HardSwish", "HardSigmoid", "ThresholdedRelu"});
+  return one_of(op, {"Relu",     "Gelu",    "FastGelu",  "QuickGelu",   "BiasGelu",
+                     "Erf",      "Sigmoid", "Tanh",      "Silu",        "Swish",
+                     "Elu",      "Selu",    "Celu",      "LeakyRelu",   "PRelu",
+                     "Softplus", "Mish",    "HardSwish", "HardSigmoid", "ThresholdedRelu",
+                     "SwiGLU"});
 }
 
 bool reads_shape(const std::string& op) { return op == "Shape" || op == "Size"; }

@@ -4,15 +4,11 @@
 #include "importer/write/export.h"
 
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <onnx/checker.h>
-#include <onnx/defs/schema.h>
-#include <onnx/shape_inference/implementation.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <set>
 
@@ -27,6 +23,7 @@
 #include "importer/write/external.h"
 #include "importer/write/half.h"
 #include "importer/write/inference_form.h"
+#include "importer/write/onnx_checker.h"
 #include "importer/write/patch.h"
 #include "importer/write/prepend.h"
 #include "importer/write/widen.h"
@@ -67,40 +64,6 @@ void write_proto(const onnx::ModelProto& proto, FileWriter& file) {
   }
   sink.rethrow();
   check(ok, "export: the model could not be serialized");
-}
-
-// Returns the ONNX checker's complaint about a model in one line; empty if it accepts the model.
-std::string complaint_of(const std::function<void()>& check) {
-  try {
-    check();
-    return "";
-  } catch (const std::exception& e) {
-    std::string line;
-    for (const std::string& part : split(e.what(), '\n')) {
-      if (!part.empty()) line += cat(line.empty() ? "" : " ", part);
-    }
-    return printable(line);
-  }
-}
-
-std::string checker_says(const std::string& path) {
-  return complaint_of([&] { onnx::checker::check_model(path, /*full_check=*/true); });
-}
-// check_model's full check infers shapes in a copy of the model, including weights. This function infers them in place,
-// so `proto` gains value_info. The options are those of check_model: types are checked and all errors are thrown.
-std::string checker_says(onnx::ModelProto& proto) {
-  return complaint_of([&] {
-    onnx::checker::check_model(proto, /*full_check=*/false);
-    const onnx::ShapeInferenceOptions options(true, 1, false);
-    onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(), options);
-  });
-}
-
-// Returns the checker's complaint about the imported file.
-std::string checker_says(const ModelDoc& doc) {
-  if (!doc.path.empty()) return checker_says(doc.path);
-  onnx::ModelProto copy = *doc.proto;
-  return checker_says(copy);
 }
 
 // A temporary folder for files that must be replaced together. The destructor removes the folder.
@@ -247,7 +210,8 @@ void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const Mod
   FileWriter file(written, static_cast<int64_t>(proto.ByteSizeLong()));
   write_proto(proto, file);
   if (aside) file.commit();
-  const std::string complaint = aside ? checker_says(written) : checker_says(proto);
+  const std::string complaint =
+      aside ? checker_says(written, proto.ir_version() > onnx::Version::IR_VERSION) : checker_says(proto);
   if (!complaint.empty()) {
     const std::string before = checker_says(doc);
     if (before.empty() && !keep_refused) refused_by_checker(graph, complaint);

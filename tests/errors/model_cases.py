@@ -62,7 +62,8 @@ def _(f):
 
 @case("E_IR_VERSION")
 def _(f):
-    return check(f, linear(ir_version=99))
+    newer_node = node("MatMul", ["x", "w"], ["y"]) + message(_99="setting")
+    return check(f, model([newer_node], ir_version=99))
 
 
 @case("E_OPSET")

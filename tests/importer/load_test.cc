@@ -115,9 +115,6 @@ TEST_CASE("versions", "[load]") {
   CHECK_NOTHROW(import_model(save(f, m)));  // onnxruntime uses the last entry if an operator set is imported twice
   m.mutable_opset_import(1)->set_version(99);
   expect(import_error(save(f, m)), Exit::unsupported, "E_OPSET", "opset 99");
-  m = parse(kMlp);
-  m.set_ir_version(1000);
-  expect(import_error(save(f, m)), Exit::unsupported, "E_IR_VERSION", "1000");
 }
 
 TEST_CASE("tensors whose dims and bytes disagree are refused before anything is allocated", "[load]") {
