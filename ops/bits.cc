@@ -11,15 +11,16 @@ struct Integers {
 template <class T>
 constexpr bool kInteger = std::is_integral_v<T>;
 
-// A shift by the width of the type or more gives 0; in C++ it would be undefined.
+// A shift to the right repeats the sign (ONNX 28). A shift by a negative number, or by the width of the type or more,
+// leaves only copies of the bit that is shifted in.
 struct BitShift : Functor<2, Integers> {
   explicit BitShift(const Attrs& a) : left(a.s("direction", "LEFT") == "LEFT") {}
   template <class T>
   HD T operator()(T x, T n) const {
     if constexpr (kInteger<T>) {
-      const uint64_t k = static_cast<uint64_t>(n), v = static_cast<uint64_t>(x);
-      if (k >= 8 * sizeof(T)) return T(0);
-      return static_cast<T>(left ? v << k : v >> k);
+      const uint64_t k = static_cast<uint64_t>(n);
+      if (k >= 8 * sizeof(T)) return !left && x < T(0) ? static_cast<T>(-1) : T(0);
+      return left ? static_cast<T>(static_cast<uint64_t>(x) << k) : static_cast<T>(x >> k);
     } else {
       return x;
     }

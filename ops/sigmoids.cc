@@ -193,11 +193,20 @@ const RegisterElementwise<SoftplusGrad> softplus_grad{"SoftplusGrad", decompose_
 const RegisterElementwise<Mish> mish{"Mish", grad_from_x};
 const RegisterElementwise<MishGrad> mish_grad{"MishGrad", decompose_mish};
 
+// SwiGLU (ONNX 28): a sigmoid(alpha a) b.
+void lower_swiglu(Lowering& l) {
+  if (l.dims(0) != l.dims(1))
+    fail(Exit::model, "E_SHAPE", cat("SwiGLU of ", to_string(l.dims(0)), " and ", to_string(l.dims(1))));
+  const ValueId gate = l.b.op("Swish", {l.in(0)}, {{"alpha", l.attrs.f("alpha", 1)}});
+  l.out(0, l.b.op("Mul", {gate, l.in(1)}));
+}
+
 const RegisterOnnx onnx[] = {
     RegisterOnnx{{"Sigmoid", lower_same_name, 6, {}}},  RegisterOnnx{{"HardSigmoid", lower_same_name, 6, {}}},
     RegisterOnnx{{"Swish", lower_same_name, 24, {}}},   RegisterOnnx{{"HardSwish", lower_same_name, 14, {}}},
     RegisterOnnx{{"Tanh", lower_same_name, 6, {}}},     RegisterOnnx{{"Softsign", lower_same_name, 1, {}}},
-    RegisterOnnx{{"Softplus", lower_same_name, 1, {}}}, RegisterOnnx{{"Mish", lower_same_name, 18, {}}}};
+    RegisterOnnx{{"Softplus", lower_same_name, 1, {}}}, RegisterOnnx{{"Mish", lower_same_name, 18, {}}},
+    RegisterOnnx{{"SwiGLU", lower_swiglu, 28, {}}}};
 
 }  // namespace
 }  // namespace amp

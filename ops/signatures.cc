@@ -68,6 +68,7 @@ const RegisterSignatures onnx{
                  "CastLike",    "Div", "Equal",    "Greater",    "GreaterOrEqual", "Less",
                  "LessOrEqual", "Mod", "Mul",      "Or",         "PRelu",          "Pow",
                  "Sub",         "Xor"}},
+        {"f f", {"SwiGLU"}},
         {"b a s", {"Where"}},
         {"n n*", {"Max", "Mean", "Min", "Sum", "Einsum"}},
         {"n n? n?", {"Clip"}},
@@ -192,6 +193,7 @@ const RegisterSignatures onnx{
 // The table has no elementwise operators: their kernels check the types themselves (backend/elementwise.h).
 const RegisterSignatures core{RegisterSignatures::core,
                               {
+                                  {"f f", {"SwiGLU"}},
                                   {"b a s", {"Where"}},
                                   {"a", {"Cast", "Expand", "Reshape", "Slice", "SliceGrad", "Split", "Transpose"}},
                                   {"a1+ s*", {"Concat"}},

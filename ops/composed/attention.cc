@@ -1,4 +1,4 @@
-// Attention (ONNX 23, 24) and the helpers of all attention operators (ops/composed/attention.h). Attention is lowered
+// Attention (ONNX 23 to 25) and the helpers of all attention operators (ops/composed/attention.h). Attention is lowered
 // to products, masks and Softmax, from which ops/passes/attention_match.h forms FusedAttention.
 #include "ops/composed/attention.h"
 
@@ -30,14 +30,31 @@ ValueId repeat_heads(Builder& b, ValueId x, int64_t times) {
                    {d[0], d[1] * times, d[2], d[3]});
 }
 
-ValueId causal_mask(Builder& b, int64_t queries, int64_t keys, int64_t past, double masked, DType t, int64_t window) {
+namespace {
+
+// How many keys before and after its own position a query may see; negative: all.
+struct Reach {
+  int64_t before, after;
+  bool limited() const { return before >= 0 || after >= 0; }
+};
+
+// (queries, keys): query i is at position past + i.
+ValueId reach_mask(Builder& b, const Reach& r, int64_t queries, int64_t keys, int64_t past, double masked, DType t) {
   std::vector<double> m(static_cast<size_t>(queries * keys), 0);
   for (int64_t i = 0; i < queries; ++i) {
     for (int64_t j = 0; j < keys; ++j) {
-      if (j > past + i || (window > 0 && j <= past + i - window)) m[static_cast<size_t>(i * keys + j)] = masked;
+      const int64_t ahead = j - (past + i);
+      if ((r.after >= 0 && ahead > r.after) || (r.before >= 0 && -ahead > r.before))
+        m[static_cast<size_t>(i * keys + j)] = masked;
     }
   }
   return b.constant(HostTensor::of<double>({queries, keys}, m).cast(t));
+}
+
+}  // namespace
+
+ValueId causal_mask(Builder& b, int64_t queries, int64_t keys, int64_t past, double masked, DType t, int64_t window) {
+  return reach_mask(b, {window > 0 ? window - 1 : -1, 0}, queries, keys, past, masked, t);
 }
 ValueId additive(Builder& b, ValueId keep, double masked, DType t) {
   return b.op("Where", {keep, b.scalar(0, t), b.scalar(masked, t)});
@@ -77,6 +94,33 @@ namespace {
 
 constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
+Reach reach_of(const Lowering& l) {
+  Reach r{l.attrs.i("left_window_size", -1), l.attrs.i("right_window_size", -1)};
+  if (r.before < -1 || r.after < -1)
+    fail(Exit::model, "E_ATTR", cat("Attention: windows of ", r.before, " and ", r.after, " keys"));
+  if (l.attrs.i("is_causal", 0) != 0) r.after = 0;
+  return r;
+}
+
+// Query i is at position past + i. With lengths of the rows (input 6), the last query is at a row's last key. So query
+// i is at position length - queries + i, and the masks (B, 1, queries, keys) are computed from the distance of key j.
+void add_reach_masks(const Lowering& l, const Reach& r, int64_t queries, int64_t keys, int64_t past, DType t,
+                     std::vector<ValueId>& masks) {
+  Builder& b = l.b;
+  if (r.limited() && !l.has(6)) masks.push_back(reach_mask(b, r, queries, keys, past, kMinusInf, t));
+  if (!r.limited() || !l.has(6)) return;
+  const ValueId rows = b.reshape(b.cast(l.in(6), DType::i64), {numel(l.dims(6)), 1, 1, 1});
+  const auto distance = [&](int64_t more) {
+    std::vector<int64_t> d(static_cast<size_t>(queries * keys));
+    for (int64_t i = 0; i < queries; ++i) {
+      for (int64_t j = 0; j < keys; ++j) d[static_cast<size_t>(i * keys + j)] = j - i + queries + more;
+    }
+    return b.constant(HostTensor::of<int64_t>({queries, keys}, d));
+  };
+  if (r.after >= 0) masks.push_back(additive(b, b.op("Less", {distance(-r.after - 1), rows}), kMinusInf, t));
+  if (r.before >= 0) masks.push_back(additive(b, b.op("Less", {rows, distance(r.before + 1)}), kMinusInf, t));
+}
+
 void lower_attention(Lowering& l) {
   Builder& b = l.b;
   const bool flat = l.rank(0) == 3;
@@ -96,7 +140,8 @@ void lower_attention(Lowering& l) {
   const int64_t keys = dk.at(2);
   const DType t = b.dtype(q);
   std::vector<ValueId> masks;
-  if (l.attrs.i("is_causal", 0) != 0) masks.push_back(causal_mask(b, dq.at(2), keys, past, kMinusInf, t));
+  const Reach reach = reach_of(l);
+  add_reach_masks(l, reach, dq.at(2), keys, past, t, masks);
   if (l.has(3)) {
     ValueId m = l.in(3);
     const bool boolean = b.dtype(m) == DType::boolean;
@@ -117,7 +162,7 @@ void lower_attention(Lowering& l) {
   const double scale = l.attrs.f("scale", 1 / std::sqrt(static_cast<double>(dq.at(3))));
   // As in PyTorch and onnxruntime, a query without visible keys gives 0. (A causal mask alone leaves at least one key.)
   const Attended c = attend(l, q, repeat_heads(b, k, times), repeat_heads(b, v, times), scale, l.attrs.f("softcap", 0),
-                            masks, {}, l.has(3) || l.has(6));
+                            masks, {}, l.has(3) || l.has(6) || reach.before >= 0);
   l.out(0, flat ? merge_heads(b, c.y) : c.y);
   switch (l.attrs.i("qk_matmul_output_mode", 0)) {
     case 0:

@@ -22,11 +22,11 @@ def f(*dims):
     return rng.standard_normal(dims).astype(np.float32)
 
 
-def model(name, nodes, feeds, weights, outputs, parameters, opset=21, reference=None):
-    """Makes a model. nodes: (op, inputs, outputs, attributes); the domain is com.microsoft if op starts with ms:.
-    reference: nodes with the same outputs, for operators that onnxruntime's CPU provider does not have."""
+def model(name, nodes, feeds, weights, outputs, parameters, opset=21, reference=None, ir=10):
+    """nodes: (op, inputs, outputs, attributes); the domain is com.microsoft if op starts with ms:. reference: nodes with
+    the same outputs, for operators that onnxruntime's CPU provider does not have."""
     if reference:
-        model(name, reference, feeds, weights, outputs, parameters, opset)
+        model(name, reference, feeds, weights, outputs, parameters, min(opset, 25))
     made = []
     for op, ins, outs, attrs in nodes:
         domain = {"ms:": "com.microsoft", "ml:": "ai.onnx.ml"}.get(op[:3], "")
@@ -35,7 +35,7 @@ def model(name, nodes, feeds, weights, outputs, parameters, opset=21, reference=
     outs = [h.make_tensor_value_info(o, t, None) for o, t in outputs.items()]
     graph = h.make_graph(made, name, infos, outs, [numpy_helper.from_array(v, k) for k, v in weights.items()])
     m = h.make_model(graph, opset_imports=[h.make_opsetid("", opset), h.make_opsetid("com.microsoft", 1), h.make_opsetid("ai.onnx.ml", 1)])
-    m.ir_version = 10
+    m.ir_version = ir
     onnx.save(m, os.path.join(mc.OUT, name + ".onnx"))
     if reference:
         return
@@ -244,7 +244,33 @@ def distances():
               {"x": r.standard_normal((2, 3)).astype(np.float32)}, weights, {"y": T.FLOAT}, 1)
 
 
+def newer_onnx():
+    """Opsets 24 to 28, and IR version 14: windows of Attention, causal masks that end at nonpad_kv_seqlen, SwiGLU."""
+    r = np.random.default_rng(7)
+
+    def g(*dims):
+        return r.standard_normal(dims).astype(np.float32)
+
+    def windows(name, queries, keys, opset=25, lens=None, **attrs):
+        feeds, ins = {"x": g(2, queries, 8), "k": g(2, keys, 8), "v": g(2, keys, 8)}, ["q", "k", "v"]
+        if lens:
+            feeds["lens"] = i64(*lens)
+            ins += ["", "", "", "lens"]
+        model("window_" + name, [("MatMul", ["x", "w"], ["q"], {}),
+                                 ("Attention", ins, ["y"], {"q_num_heads": 2, "kv_num_heads": 2, **attrs})],
+              feeds, {"w": 0.5 * g(8, 8)}, {"y": T.FLOAT}, 1, opset)
+
+    windows("causal", 5, 5, is_causal=1, left_window_size=2)
+    windows("both", 5, 6, left_window_size=2, right_window_size=1)
+    windows("lengths", 4, 7, lens=(5, 6), left_window_size=1, right_window_size=2)
+    windows("causal_lengths", 4, 6, 24, (3, 6), is_causal=1)
+    model("swiglu", [("MatMul", ["x", "w0"], ["a"], {}), ("MatMul", ["x", "w1"], ["b"], {}), ("SwiGLU", ["a", "b"], ["y"], {"alpha": 1.5})],
+          {"x": g(3, 4)}, {"w0": g(4, 6), "w1": g(4, 6)}, {"y": T.FLOAT}, 2, 28, ir=14,
+          reference=[("MatMul", ["x", "w0"], ["a"], {}), ("MatMul", ["x", "w1"], ["b"], {}), ("Constant", [], ["alpha"], {"value_float": 1.5}),
+                     ("Mul", ["a", "alpha"], ["c"], {}), ("Sigmoid", ["c"], ["s"], {}), ("Mul", ["a", "s"], ["t"], {}), ("Mul", ["t", "b"], ["y"], {})])
+
+
 if __name__ == "__main__":
     os.makedirs(mc.OUT, exist_ok=True)
-    for part in (sequences, regions, attention, tabular, quantized, permuted, distances):
+    for part in (sequences, regions, attention, tabular, quantized, permuted, distances, newer_onnx):
         part()
