@@ -228,6 +228,42 @@ TEST_CASE("the memory bill of a run with a gradient cache is what it takes", "[g
   CHECK(bill.activations > estimate_memory(source, {}, {}, losses, micro[0], true).activations);
 }
 
+// Windows of 60 different sizes, twice. A removed Program is compiled again, with the same bits.
+TEST_CASE("the Programs of cached windows have a limit of memory", "[gradient_cache]") {
+  const SourceGraph source = encoder();
+  const Losses losses = ranking({"y", "other"});
+  struct Run {
+    std::vector<double> sums;
+    size_t most_programs = 0;
+    int64_t most_bytes = 0;
+  };
+  const auto run = [&](int64_t limit) {
+    SessionOptions options;
+    options.program_bytes = limit;
+    Session session(source, options);
+    session.prepare(losses, cut(batch_of(8), {8})[0]);
+    GradientCache cache(session, losses);
+    Run out;
+    for (const int64_t pass : {0, 1}) {
+      for (int64_t rows = 4; rows < 64; ++rows) {
+        const int64_t first = pass == 0 ? rows / 2 : 2;
+        HostTerms terms(session.device(), {1});
+        cache.launch(cut(batch_of(rows), {first, rows - first}), {0, first}, rows, terms);
+        out.sums.push_back(terms.sums()[0]);
+        out.most_programs = std::max(out.most_programs, cache.programs());
+        out.most_bytes = std::max(out.most_bytes, cache.program_bytes());
+      }
+    }
+    return out;
+  };
+  const Run all = run(0), some = run(300 << 10);
+  CHECK(all.most_programs == 60);
+  CHECK(all.most_bytes > 600 << 10);
+  CHECK(some.most_programs > 1);
+  CHECK(some.most_bytes <= 300 << 10);
+  CHECK(some.sums == all.sums);
+}
+
 // Memory: the scores of 1,024 pairs with all candidates, their gradient, the outputs and buffers of the outputs' size.
 TEST_CASE("losses of all rows together take two matrices of scores of 1,024 pairs", "[gradient_cache]") {
   const int64_t pairs = GENERATE(512, 4096);

@@ -3,8 +3,6 @@
 
 #include "trainer/compile/program_cache.h"
 
-#include <malloc.h>
-
 #include <chrono>
 #include <cmath>
 
@@ -66,7 +64,7 @@ ProgramOptions ProgramCache::options(GraphForm form, bool accumulate) {
   const bool train = differentiates(form);
   ProgramOptions o;
   o.device = &params_.device();
-  o.arena = arena_.get();
+  o.arena = &programs_.arena();
   o.cache = &params_.copies();
   o.constants = &constants_.on_device();
   o.state = &state_;
@@ -95,16 +93,6 @@ int64_t ProgramCache::limit() const {
       (params_.layout().size() + params_.layout().trained_size()) * wide + constants_.bytes() + activation_bytes();
   return params_.device().traits().host_memory ? std::max(int64_t{128} << 20, session / 8)
                                                : std::max(int64_t{256} << 20, session / 4);
-}
-
-void ProgramCache::make_room(int64_t bytes, int64_t limit) {
-  bool waited = false;
-  programs_.make_room(bytes, limit, [&](Entry& e) {
-    if (!waited) params_.device().synchronize();  // a GPU may still execute the removed Program
-    waited = true;
-    constants_.release(e.constants);
-  });
-  if (waited) malloc_trim(0);  // the removed Programs consisted of many small blocks, which glibc would keep
 }
 
 std::shared_ptr<Graph> ProgramCache::build(const GraphRequest& r, const Kind& kind,
@@ -139,18 +127,19 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
   const auto started = std::chrono::steady_clock::now();
   const std::shared_ptr<Graph> graph = build(r, kind, composed);
   const int64_t bytes = program_bytes(*graph);
-  make_room(bytes, limit_ > 0 ? limit_ : std::max(limit(), 4 * bytes));
-  Entry made{nullptr, constants_.share(*graph)};
-  made.program = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
-    return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing, params_.staged());
-  });
-  if (arena_->base() != base_) {  // all other Programs compute in the arena's old memory
-    make_room(0, -1);
-    arena_->release_moved();
-    base_ = arena_->base();
-  }
+  const auto make = [&] {
+    Entry made{nullptr, constants_.share(*graph)};
+    made.program = in_phase(cat("the activations (and 16-bit weights) of ", shapes_of(r.batch)), [&] {
+      return std::make_unique<BucketProgram>(graph, options(r.form, kind.accumulate), r.batch, packing,
+                                             params_.staged());
+    });
+    return made;
+  };
+  BucketProgram& made =
+      *programs_.add(key, bytes, limit_for(bytes), make, [&](Entry& removed) { constants_.release(removed.constants); })
+           .program;
   ++compiled_;
-  const Program& program = made.program->program();
+  const Program& program = made.program();
   refuse_large(program, compiler_.source(), r.batch);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - started;
   log_.detail(cat("compiled: ", name_of(r.form), " of ", shapes_of(r.batch),
@@ -159,7 +148,7 @@ BucketProgram& ProgramCache::get(const GraphRequest& r, const Kind& kind,
                   " nodes, activations ", program.arena_bytes() >> 20, " MiB",
                   trains(r.form) && !recomputed_.empty() ? cat(" (", recomputed_, ")") : "", ", in ",
                   std::llround(took.count()), " ms"));
-  return *programs_.add(key, std::move(made), bytes).program;
+  return made;
 }
 
 }  // namespace amp

@@ -4,6 +4,7 @@
 // the least recently used Programs. A removed Program is compiled again when its bucket returns, with the same bits.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <map>
 #include <memory>
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "trainer/compile/bounded_cache.h"
+#include "trainer/compile/arena_cache.h"
 #include "trainer/compile/bucket_program.h"
 #include "trainer/compile/graph_compiler.h"
 #include "trainer/compile/parameter_arena.h"
@@ -49,8 +50,7 @@ class ProgramCache {
         state_(state),
         limit_(limit),
         log_(std::move(log)),
-        arena_(params.device().make_arena()),
-        base_(arena_->base()) {}
+        programs_(params.device()) {}
 
   struct Kind {
     bool accumulate = false;           // add gradients to the arena instead of overwriting it
@@ -65,11 +65,12 @@ class ProgramCache {
     programs_.clear();
     constants_.clear();
   }
-  // Returns the limit of bytes(). The default is an eighth of the memory of parameters, gradients, constants and
-  // activations, and at least 128 MiB: compiling takes about a tenth of the time of a step, so small models should
-  // keep all lengths of their texts. On a GPU, whose steps take less time than compiling: a quarter, and at least 256
-  // MiB. get() raises a default limit to four times the bytes of the Program that it compiles.
+  // Limit of bytes(). By default an eighth of the memory of parameters, gradients, constants and activations, and at
+  // least 128 MiB: compiling takes about a tenth of the time of a step, so small models should keep all lengths of
+  // their texts. On a GPU, whose steps take less time than compiling: a quarter, and at least 256 MiB.
   int64_t limit() const;
+  // Returns the limit while a Program of so many bytes is compiled: a default limit is at least four times as large.
+  int64_t limit_for(int64_t bytes) const { return limit_ > 0 ? limit_ : std::max(limit(), 4 * bytes); }
 
   // Returns options for a Program that is not in the cache.
   ProgramOptions options(GraphForm form, bool accumulate);
@@ -78,7 +79,7 @@ class ProgramCache {
   int64_t bytes() const { return programs_.bytes(); }  // estimated host memory: program_bytes()
   int64_t constant_bytes() const { return constants_.bytes(); }
   int64_t compiled() const { return compiled_; }  // number of Programs that were compiled, also those removed since
-  int64_t activation_bytes() const { return arena_->used(); }
+  int64_t activation_bytes() const { return programs_.arena().used(); }
   // Describes what the last training Program recomputes in the backward pass, for logs; empty: nothing was chosen.
   const std::string& recomputed() const { return recomputed_; }
 
@@ -97,17 +98,14 @@ class ProgramCache {
   // Composes a graph and passes it through all passes.
   std::shared_ptr<Graph> build(const GraphRequest& r, const Kind& kind,
                                const std::function<std::shared_ptr<Graph>()>& composed);
-  void make_room(int64_t bytes, int64_t limit);
 
   const GraphCompiler& compiler_;
   ParameterArena& params_;
   const RunState& state_;
   const int64_t limit_;
   const Log log_;
-  std::unique_ptr<Arena> arena_;
-  const void* base_;  // address of the arena that the cached Programs use
   SharedConstants constants_;
-  BoundedCache<Key, Entry> programs_;
+  ArenaCache<Key, Entry> programs_;
   int64_t compiled_ = 0;
   std::string recomputed_;
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backend/interpreter.h"
 #include "backend/memory_phase.h"
@@ -109,7 +110,7 @@ GradientCache::GradientCache(Session& session, const Losses& losses, Communicato
       losses_(losses),
       ranks_(ranks),
       across_(losses_across_rows(losses)),
-      arena_(session.device().make_arena()) {
+      joints_(session.device()) {
   size_t index = 0;
   for (const LossSpec& s : losses.parts) {
     const size_t terms = term_weights(s).size();
@@ -223,21 +224,25 @@ std::shared_ptr<const Graph> GradientCache::graph(int64_t rows, const Tensors& l
 GradientCache::Joint& GradientCache::joint(int64_t rows, const Tensors& labels) {
   Bucket key = bucket_of(labels);
   key.emplace_back("", session_.float_type(), Dims{rows});
-  std::unique_ptr<Joint>& slot = joints_[key];
-  if (slot) return *slot;
-  ProgramOptions o;
-  o.device = &session_.device();
-  o.arena = arena_.get();
-  slot = in_phase(cat("the loss of ", rows, " rows together (`gradient_cache`)"),
-                  [&] { return std::make_unique<Joint>(graph(rows, labels), o); });
-  for (size_t i = 0; i < values_.size(); ++i) slot->outputs.push_back(slot->program.input(output_input(i)));
+  if (const std::unique_ptr<Joint>* known = joints_.find(key)) return **known;
+  const std::shared_ptr<const Graph> made = graph(rows, labels);
+  const auto compile = [&] {
+    ProgramOptions o;
+    o.device = &session_.device();
+    o.arena = &joints_.arena();
+    return in_phase(cat("the loss of ", rows, " rows together (`gradient_cache`)"),
+                    [&] { return std::make_unique<Joint>(made, o); });
+  };
+  const int64_t bytes = amp::program_bytes(*made);
+  Joint& joint = *joints_.add(key, bytes, session_.programs().limit_for(bytes), compile, [](const auto&) {});
+  for (size_t i = 0; i < values_.size(); ++i) joint.outputs.push_back(joint.program.input(output_input(i)));
   for (size_t t = 0; t < terms_.size(); ++t) {
-    slot->sums.push_back(&slot->program.output(loss_output(t)));
-    slot->gradients.emplace_back();
+    joint.sums.push_back(&joint.program.output(loss_output(t)));
+    joint.gradients.emplace_back();
     for (size_t k = 0; k < terms_[t].values.size(); ++k)
-      slot->gradients.back().push_back(slot->program.output(cached_input(t, k)));
+      joint.gradients.back().push_back(joint.program.output(cached_input(t, k)));
   }
-  return *slot;
+  return joint;
 }
 
 void GradientCache::launch(const std::vector<Tensors>& batches, const std::vector<int64_t>& before, int64_t rows,
@@ -249,7 +254,7 @@ void GradientCache::launch(const std::vector<Tensors>& batches, const std::vecto
   const Tensors labels = joined_labels(batches);
   Joint* all = nullptr;
   const auto begin = [&] {
-    if (ranks_.size() > 1 && joints_.empty()) agree();
+    if (ranks_.size() > 1 && !std::exchange(agreed_, true)) agree();
     all = &joint(rows, labels);
     for (const auto& [name, t] : labels) {
       if (all->program.has_input(name)) all->program.set_input(name, t);

@@ -8,7 +8,6 @@
 // Stage 3 computes the other losses as usual. With several ranks, stage 2 uses the rows of all ranks.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,7 +29,11 @@ class GradientCache {
   void launch(const std::vector<Tensors>& batches, const std::vector<int64_t>& before, int64_t rows, LossTerms& terms,
               GradientWatch* watch = nullptr);
 
-  int64_t bytes() const { return arena_->used(); }  // memory of stage 2
+  int64_t bytes() const { return joints_.arena().used(); }  // memory of stage 2
+  // Estimated host memory of the Programs of stage 2. The least recently used ones are removed beyond the limit of the
+  // session's Programs (ProgramCache::limit).
+  int64_t program_bytes() const { return joints_.bytes(); }
+  size_t programs() const { return joints_.size(); }
 
  private:
   struct Joint;  // the Program of stage 2
@@ -50,10 +53,10 @@ class GradientCache {
   Communicator& ranks_;
   const Losses across_;  // losses_across_rows()
   std::vector<Term> terms_;
-  std::vector<std::string> values_;  // names of the outputs that the terms read, unique
-  std::vector<Dims> widths_;         // dims of one row of each output; empty before the first step
-  std::unique_ptr<Arena> arena_;
-  std::map<Bucket, std::unique_ptr<Joint>> joints_;  // key: number of rows, and shapes of the labels
+  std::vector<std::string> values_;                    // names of the outputs that the terms read, unique
+  std::vector<Dims> widths_;                           // dims of one row of each output; empty before the first step
+  bool agreed_ = false;                                // the ranks have exchanged widths_
+  ArenaCache<Bucket, std::unique_ptr<Joint>> joints_;  // key: number of rows, and shapes of the labels
 };
 
 }  // namespace amp
