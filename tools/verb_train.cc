@@ -10,7 +10,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "run/check/check_data.h"
-#include "run/export/export_check.h"
+#include "run/export/run_memory.h"
 #include "run/folder/run_files.h"
 #include "run/prepare/memory.h"
 #include "run/spec/spec.h"
@@ -77,33 +77,29 @@ void print_range(const LrRange& range, const std::string& folder) {
   std::cout << "curve: " << folder << "/" << kLrRangeFile << '\n';
 }
 
-// Prints the run's largest memory use and the phases in which it was reached.
-void print_peak(const MemoryBill& bill, const RunSpec& spec, const TrainerConfig& config) {
+// Prints the largest memory of the run and the phases in which it was reached.
+void print_peak(const MemoryBill& bill, const std::vector<MemoryPhase>& phases) {
   const auto bytes = [](int64_t n) { return with_thousands(n) + " B"; };
-  const std::string written = spec.output.verify_export ? "writing and comparing the model" : "writing the model";
-  const int64_t trial = trial_bytes(spec.output, spec.schedule, config.max_steps, bill.weights);
-  if (bill.device_memory) {
-    std::cout << "  memory of the host for " << written << ", after training: " << bytes(bill.export_check) << '\n';
-    if (trial > 0) std::cout << "  memory of the host for trying the export before training: " << bytes(trial) << '\n';
-    return;
+  int64_t peak = 0;
+  for (const MemoryPhase& p : phases) peak = std::max(peak, p.bytes);
+  std::cout << (bill.device_memory ? "  the run's peak on the host: " : "  the run's peak: ") << bytes(peak)
+            << " and the program's own, some 45 MB; the largest of:\n";
+  for (const MemoryPhase& p : phases) {
+    std::cout << "    " << p.name << ": " << bytes(p.bytes);
+    if (p.name == "training" && bill.checkpoint_copy > 0)
+      std::cout << " = " << bytes(p.bytes - bill.checkpoint_copy) << " + " << bytes(bill.checkpoint_copy)
+                << ", the copy of a checkpoint while it is written (none is made where less is free)";
+    std::cout << '\n';
   }
-  const int64_t training = bill.total + bill.checkpoint_copy;
-  std::cout << "  the run's peak: " << bytes(std::max({training, bill.export_check, trial}))
-            << " and the program's own, some 40 MB; the largest of:\n    training: " << bytes(training);
-  if (bill.checkpoint_copy > 0)
-    std::cout << " = " << bytes(bill.total) << " + " << bytes(bill.checkpoint_copy)
-              << ", the copy of a checkpoint while it is written (none is made where less is free)";
-  std::cout << "\n    " << written << ", after training's memory is freed: " << bytes(bill.export_check) << '\n';
-  if (trial > 0) std::cout << "    trying the export, before the first step: " << bytes(trial) << '\n';
 }
 
 int dry_run(const RunSpec& spec, const Console& console) {
   const std::unique_ptr<PreparedRun> run = prepare(spec, {console.log(), {}, {}}, Mode::estimate);
   SessionOptions options = session_options(spec, Job::train, run->plan, console.log());
   const MemoryBill bill = memory_bill(options, run->graph(), run->config, run->data);
-  std::cout << "memory on " << bill.device << ": " << cli::with_flags(bill.text) << '\n';
-  for (const std::string& t : bill.largest) std::cout << "  large: " << t << '\n';
-  print_peak(bill, spec, run->config);
+  std::cout << "memory on " << bill.device << ": " << cli::with_flags(bill.training.text()) << '\n';
+  for (const std::string& t : bill.training.largest) std::cout << "  large: " << t << '\n';
+  print_peak(bill, memory_phases(*run, options, bill));
   if (const auto& m = bill.device_memory) {
     std::cout << "  free on the device: " << with_thousands(m->free) << " of " << with_thousands(m->total)
               << " B; libraries hold " << with_thousands(m->opened) << " B already\n";

@@ -83,25 +83,25 @@ int64_t kept_checkpoints(const TrainerConfig& c) {
 
 }  // namespace
 
-int64_t trial_bytes(const OutputSpec& output, const ScheduleSpec& schedule, int64_t max_steps, int64_t weights) {
+Trial trial_of(const RunSpec& spec, int64_t max_steps, int64_t weights) {
   const bool small = weights <= kChecked;
-  if (max_steps == 0 || schedule.lr_range_test > 0 || (!small && *output.export_precision == "fp32")) return 0;
-  return (small && output.verify_export ? 3 : 2) * weights;
+  if (max_steps == 0 || spec.schedule.lr_range_test > 0) return {};
+  if (!small && *spec.output.export_precision == "fp32") return {};
+  return {true, small && spec.output.verify_export};
 }
 
 bool try_export(PreparedRun& run, Session& session, const std::string& folder) {
   const ReturnFreeMemory at_end;
   const RunSpec& spec = run.spec;
-  const int64_t weights = weight_bytes(session);
-  const bool small = weights <= kChecked;
-  if (trial_bytes(spec.output, spec.schedule, run.config.max_steps, weights) == 0) return false;
+  const Trial planned = trial_of(spec, run.config.max_steps, weight_bytes(session));
+  if (!planned.exports) return false;
   try {
     const TrialFolder trial(folder);
     const std::vector<TrainedTensor> tensors = trained_tensors(session);
     if (writes_model(spec.output, run.ready.trainable))
       export_weights(spec.output, run.ready, run.plan, tensors, model_record(run), trial.file(), Log());
     const WrittenModel written = export_adapters(spec.output, run.ready, tensors, spec.model.model, trial.file());
-    if (!spec.output.verify_export || !small) return false;
+    if (!planned.compares) return false;
     const Losses& losses = run.config.objective.losses;
     const ExportReference reference = export_reference(session, losses, export_batch(run));
     compare_export(reference, written, losses, spec.output.export_types());

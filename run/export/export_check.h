@@ -12,9 +12,8 @@
 
 namespace amp {
 
-struct OutputSpec;
-struct ScheduleSpec;
 struct PreparedRun;
+struct RunSpec;
 
 // Exports and checks the untrained model as the run will do at its end, and removes the file. Throws the errors of an
 // export, with a hint.
@@ -22,9 +21,12 @@ struct PreparedRun;
 // space (require_disk).
 // Returns true if the outputs were compared and agree. A difference after training is then caused by rounding.
 bool try_export(PreparedRun& run, Session& session, const std::string& folder);
-// Returns an estimate of the bytes that try_export() allocates, or 0 if the trial is skipped. weights: bytes of the
-// weights.
-int64_t trial_bytes(const OutputSpec& output, const ScheduleSpec& schedule, int64_t max_steps, int64_t weights);
+// The parts of try_export() that run for a model whose weights have so many bytes.
+struct Trial {
+  bool exports = false;   // the file is written
+  bool compares = false;  // and compared
+};
+Trial trial_of(const RunSpec& spec, int64_t max_steps, int64_t weights);
 
 // Throws E_DISK (Exit::storage) if the folder's file system has too little space for the run's checkpoints and model.
 // checkpoint: bytes of one checkpoint.

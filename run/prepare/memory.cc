@@ -19,14 +19,39 @@ namespace amp {
 namespace {
 
 // Returns the micro-batch of `size` samples (tokens with in_tokens) that has the longest texts.
-Tensors longest_batch(const TrainData& data, const TrainerConfig& config, int64_t size) {
-  SamplerOptions first = config.sampler;
+Tensors longest_batch(const Dataset& data, const TrainerConfig& config, SamplerOptions first, int64_t size) {
   first.batch_size = size;
   first.ranks = 1;
   first.rank = 0;
   first.order = Order::by_length;
-  Sampler sampler = make_sampler(*data.train, first);
-  return to_tensors(load_window(*data.train, sampler.next()).batches.at(0), config.objective.teacher);
+  Sampler sampler = make_sampler(data, first);
+  return to_tensors(load_window(data, sampler.next()).batches.at(0), config.objective.teacher);
+}
+
+// Returns whether a run may write a checkpoint while steps go on. The last checkpoint of a run is written without a
+// copy.
+bool saves_during_training(const TrainerConfig& c, const TrainData& data) {
+  if (!c.saves || c.max_steps <= 1 || c.save_strategy == SaveStrategy::none) return false;
+  const auto before_the_end = [&](int64_t every) { return every > 0 && every < c.max_steps; };
+  if (before_the_end(c.save_steps) || (data.val && before_the_end(c.eval_steps))) return true;
+  const int64_t step = c.sampler.batch_size * c.sampler.accumulation * c.sampler.ranks;
+  const bool epochs = c.save_strategy != SaveStrategy::steps || data.val;
+  return epochs && (c.sampler.in_tokens || before_the_end((data.train->size() + step - 1) / step));
+}
+
+// Returns the bytes while the longest validation batch is evaluated. The losses need up to as many bytes as the outputs
+// that they read. These are copied for the metrics, twice where padding removal is checked (Session::eval_micro_batch).
+int64_t evaluation_bytes(const MemoryEstimate& training, const SessionOptions& options, const SourceGraph& g,
+                         const TrainerConfig& config, const TrainData& data) {
+  std::vector<int> outputs;
+  if (const LossSpec* measured = measured_loss(config.objective)) {
+    for (const std::string& name : measured->values()) outputs.push_back(g.find(name));
+  }
+  const Tensors batch = longest_batch(*data.val, config, {}, config.eval_batch_size);
+  const ForwardEstimate forward = estimate_forward(g, options, outputs, {batch}, false);
+  const bool host = options.device->traits().host_memory;
+  return training.total() - training.activations +
+         std::max(training.activations, forward.activations + forward.outputs) + (host ? 2 * forward.outputs : 0);
 }
 
 // Returns a function that estimates the run's memory for another batch size.
@@ -35,8 +60,8 @@ std::function<MemoryEstimate(int64_t)> bill_of(const SourceGraph& g, const Sessi
   return [&g, options, &config, &data](int64_t size) {
     const bool accumulate = config.sampler.accumulation > 1 || size < config.sampler.batch_size;
     return estimate_memory(
-        g, options, config.optimizer, config.objective.losses, longest_batch(data, config, size), accumulate,
-        [&](const Graph& graph) { return library_bytes(*options.device, graph); }, config.groups,
+        g, options, config.optimizer, config.objective.losses, longest_batch(*data.train, config, config.sampler, size),
+        accumulate, [&](const Graph& graph) { return library_bytes(*options.device, graph); }, config.groups,
         config.gradient_cache ? config.sampler.accumulation * config.sampler.ranks : 0);
   };
 }
@@ -96,15 +121,13 @@ std::vector<std::pair<std::string, int64_t>> choices_of(SessionOptions options, 
 MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,
                        const TrainData& data) {
   MemoryBill out;
-  const MemoryEstimate bill = bill_of(g, options, config, data)(config.sampler.batch_size);
+  out.training = bill_of(g, options, config, data)(config.sampler.batch_size);
   out.device = options.device->description();
-  out.text = bill.text();
-  if (config.saves && options.device->traits().host_memory) out.checkpoint_copy = bill.parameters + bill.moments;
-  out.total = bill.total();
-  out.largest = bill.largest;
-  out.weights = bill.parameters;
-  out.export_check = 2 * bill.parameters;
-  out.choices = choices_of(options, g, config, data, out.total);
+  // a checkpoint holds the weights that train, which have as many bytes as their gradients
+  if (options.device->traits().host_memory && saves_during_training(config, data))
+    out.checkpoint_copy = out.training.gradients + out.training.moments;
+  if (data.val) out.evaluation = evaluation_bytes(out.training, options, g, config, data);
+  out.choices = choices_of(options, g, config, data, out.training.total());
   if (const std::optional<PluginMemory> memory = memory_of(*options.device)) {
     out.device_memory = memory;
   } else {

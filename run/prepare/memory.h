@@ -7,6 +7,7 @@
 
 #include "backend/plugin.h"
 #include "run/data/data.h"
+#include "trainer/compile/memory_estimate.h"
 #include "trainer/loop/trainer.h"
 
 namespace amp {
@@ -15,19 +16,14 @@ struct DeviceSpec;
 struct RunSpec;
 
 struct MemoryBill {
-  std::string device;                // description of the device
-  int64_t total = 0;                 // estimated bytes of the training run
-  int64_t weights = 0;               // bytes of the weights, included in `total`
-  std::string text;                  // MemoryEstimate::text()
-  std::vector<std::string> largest;  // text about the largest tensors
-  // Bytes of a checkpoint's copy, in addition to `total` while it is written, if so many are free. 0: none is made.
+  std::string device;       // description of the device
+  MemoryEstimate training;  // of the steps
+  // Bytes of a checkpoint's copy, in addition to `training` while it is written, if so many are free. 0: none is made.
   int64_t checkpoint_copy = 0;
-  // Host bytes that are needed to write and compare the exported file after training's memory was freed. They are the
-  // weights of the file and the trained weights, or those of the Session that runs the file.
-  int64_t export_check = 0;
+  int64_t evaluation = 0;  // bytes while the validation data are evaluated during training; 0: they are not
   std::optional<PluginMemory> device_memory;  // set only for a GPU
   std::optional<int64_t> room;  // available bytes; set only if a limit of the CPU is below the machine's memory
-  // The levels of recomputation that need less than `total`: a description and the total bytes of each.
+  // The levels of recomputation that need less than `training`: a description and the total bytes of each.
   std::vector<std::pair<std::string, int64_t>> choices;
 };
 MemoryBill memory_bill(const SessionOptions& options, const SourceGraph& g, const TrainerConfig& config,

@@ -185,7 +185,7 @@ TEST_CASE("moments in 8 bits take a quarter, and are what a checkpoint holds") {
   const auto estimate = [](const RunSpec& spec) {
     const std::unique_ptr<PreparedRun> run = prepare(spec, {}, Mode::estimate);
     return memory_bill(session_options(run->spec, Job::train, run->plan, {}), run->graph(), run->config, run->data)
-        .text;
+        .training.text();
   };
   // LeNet has 61,706 weights, of which 3,626 are in tensors of fewer than 4096 elements
   INFO(moments("wide") << ' ' << moments("narrow") << ' ' << estimate(narrow));

@@ -47,11 +47,14 @@ TEST_CASE("a dry run prints the memory bill and writes nothing") {
   };
   size_t at = 0;
   INFO(text);
-  const int64_t in_all = number("B; ", at), peak = number("the run's peak: ", at), training = number("training: ", at),
-                steps = number(" = ", at), copy = number(" + ", at), writing = number("memory is freed: ", at),
-                trial = number("before the first step: ", at);
-  CHECK(peak == std::max({training, writing, trial}));
+  const int64_t in_all = number("B; ", at), peak = number("the run's peak: ", at),
+                trial = number("before the first step: ", at), training = number("    training: ", at),
+                steps = number(" = ", at), copy = number(" + ", at), outputs = number("after the last step: ", at),
+                writing = number("memory is freed: ", at), comparing = number("the written model: ", at);
+  CHECK(peak == std::max({trial, training, outputs, writing, comparing}));
   CHECK(training == steps + copy);
-  CHECK(steps == in_all);
+  CHECK(steps >= in_all);  // with the constants of the file, which stay in memory
+  CHECK(steps < in_all + 10000);
+  CHECK(outputs < training);
   for (; text.find("--memory_budget: ", at) != std::string::npos;) CHECK(number("--memory_budget: ", at) < in_all);
 }

@@ -85,6 +85,22 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
   return b;
 }
 
+ForwardEstimate estimate_forward(const SourceGraph& source, const SessionOptions& options,
+                                 const std::vector<int>& outputs, const std::vector<Tensors>& batches,
+                                 bool full_precision) {
+  MeasuringDevice device(*options.device);
+  SessionOptions o = options;
+  o.device = &device;
+  o.log = Log();
+  Session session(source, o);
+  ForwardEstimate e;
+  for (const Tensors& batch : batches)
+    e.outputs = std::max(e.outputs, session.prepare_forward(outputs, batch, full_precision));
+  e.activations = session.activation_bytes();
+  e.weights = device.memory_in_use() - e.activations;
+  return e;
+}
+
 std::string what_fits(int64_t free, int64_t batch_size, int64_t accumulation,
                       const std::function<MemoryEstimate(int64_t)>& measure) {
   for (int64_t b = batch_size / 2; b >= 1; b /= 2) {

@@ -33,6 +33,17 @@ MemoryEstimate estimate_memory(const SourceGraph& source, const SessionOptions& 
                                bool accumulate, const std::function<int64_t(const Graph&)>& libraries = {},
                                const std::function<void(FlatLayout&)>& groups = {}, int64_t cached = 0);
 
+// The memory of a Session that computes outputs of a batch (Session::forward). Values are bytes.
+struct ForwardEstimate {
+  int64_t weights = 0;      // parameters, 16-bit copies and constants
+  int64_t activations = 0;  // of all batches that were measured
+  int64_t outputs = 0;      // of the copies that forward() returns; the largest of the batches
+  int64_t total() const { return weights + activations + outputs; }
+};
+ForwardEstimate estimate_forward(const SourceGraph& source, const SessionOptions& options,
+                                 const std::vector<int>& outputs, const std::vector<Tensors>& batches,
+                                 bool full_precision);
+
 // Returns advice for the user. It tries half of the batch size, a quarter, and so on, and names the first that needs at
 // most `free` bytes, with the accumulation that keeps the step the same. If none fits, the advice names other options.
 std::string what_fits(int64_t free, int64_t batch_size, int64_t accumulation,

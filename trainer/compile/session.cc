@@ -102,6 +102,14 @@ Tensors Session::forward(const std::vector<int>& outputs, const Tensors& batch, 
   return read_outputs(p, outputs);
 }
 
+int64_t Session::prepare_forward(const std::vector<int>& outputs, const Tensors& batch, bool full_precision) {
+  const GraphRequest r{full_precision ? GraphForm::eval_full : GraphForm::eval, nullptr, outputs, batch};
+  const BucketProgram& p = ready(r, false, nullptr, true);
+  int64_t bytes = 0;
+  for (const int v : outputs) bytes += p.program().output(source_.values[static_cast<size_t>(v)].name).bytes();
+  return bytes;
+}
+
 Tensors Session::read_outputs(const BucketProgram& p, const std::vector<int>& values) const {
   Tensors out;
   for (const int v : values) {

@@ -67,6 +67,8 @@ class Session {
   // Returns model outputs (given as source values) by name, in evaluation form. full_precision: without the precision
   // plan.
   Tensors forward(const std::vector<int>& outputs, const Tensors& batch, bool full_precision = false);
+  // Compiles what forward() runs, and returns the bytes of its result.
+  int64_t prepare_forward(const std::vector<int>& outputs, const Tensors& batch, bool full_precision = false);
 
   // Compiles the training Program of a batch and freezes every parameter without a gradient, so that neither decay nor
   // momentum changes it (torch.optim skips parameters whose grad is None). Call it before an optimizer copies the
