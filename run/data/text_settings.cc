@@ -64,6 +64,11 @@ static bool has_paired_rows(Task task) {
 bool has_marked_answers(Task task) { return has_paired_rows(task) && *loss_rule(task_rule(task).loss).second_label; }
 bool has_answer_pairs(Task task) { return has_paired_rows(task) && !has_marked_answers(task); }
 
+int64_t rows_per_sample(const RunSpec& spec, Task task, bool sides) {
+  if (sides) return std::ssize(*spec.data.text.text_columns);
+  return has_paired_rows(task) ? 2 : 1;
+}
+
 Task language_task(const RunSpec& spec) {
   const std::vector<LossSpec> losses = requested_losses(spec.objective).parts;
   const bool paired = std::all_of(losses.begin(), losses.end(),

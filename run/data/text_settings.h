@@ -28,7 +28,10 @@ bool is_language_model(const RunSpec& spec);
 bool has_answer_pairs(Task task);  // true if a sample of the task's texts is a preferred and a rejected answer
 // True if a sample of the task's texts is an answer with a mark, desirable or not, and an answer to another prompt.
 bool has_marked_answers(Task task);
-// Returns the task of a language model's texts: that of `loss` if it names only losses of preferences, else language.
+// Returns the number of rows of a batch that a sample has: one for each text column with `sides`, two for answers that
+// are compared with each other (pairs, and marked answers with answers to other prompts).
+int64_t rows_per_sample(const RunSpec& spec, Task task, bool sides);
+// The task of a language model's texts: that of `loss` if it names only losses of preferences, else language.
 Task language_task(const RunSpec& spec);
 
 }  // namespace amp

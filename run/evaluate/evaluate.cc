@@ -122,7 +122,7 @@ Metrics evaluate_model(const RunSpec& given, const Log& log) {
   const std::vector<int> outputs = values_of(g, objective.losses);
   require_known_operators(g, outputs);
   log_fixed_shapes(fix_shapes(g, outputs), log);
-  fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.data.text.text_columns) : 1);
+  fit_evaluation_rows(spec, g, rows_per_sample(spec, task, needs.sides));
   const DataKind kind = data_kind(spec.data, spec.data.val);
   const bool text = kind == DataKind::text;
   const int64_t batch_size = spec.evaluation_rows();

@@ -350,7 +350,7 @@ PredictReport predict_rows(const RunSpec& given, const std::string& inputs, cons
   const std::vector<int> outputs = values_read(g, loss);
   require_known_operators(g, outputs);
   log_fixed_shapes(fix_shapes(g, outputs), log);
-  fit_evaluation_rows(spec, g, needs.sides ? std::ssize(*spec.data.text.text_columns) : 1);
+  fit_evaluation_rows(spec, g, rows_per_sample(spec, needs.task, needs.sides));
   needs.inputs = needed_inputs(g, outputs);
   if (has_named_classes(needs.task)) needs.classes = model_classes(spec, model, needs.task, loss, {}, log).classes;
   needs.labeled = false;

@@ -20,12 +20,14 @@ namespace amp {
 
 namespace {
 
-// Returns the number of samples per batch that the graph requires; 0 if any number is possible.
+// Returns the largest number of samples per batch that the graph can take; 0 if any number is possible. Rows that are
+// left are padded.
 int64_t fixed_samples(const SourceGraph& g, int64_t rows_per_sample) {
   const int64_t rows = fixed_rows(g);
-  if (rows % rows_per_sample != 0)
+  if (rows > 0 && rows < rows_per_sample)
     fail(Exit::unsupported, "E_BATCH_ROWS",
-         cat("the model takes batches of ", rows, " rows, and a sample has ", rows_per_sample, " of them"),
+         cat("the model takes batches of ", rows, rows == 1 ? " row" : " rows", ", and a sample has ", rows_per_sample,
+             " of them"),
          "re-export the model with a free batch dimension");
   return rows / rows_per_sample;
 }

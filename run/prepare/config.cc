@@ -148,6 +148,11 @@ void cache_gradients(const ScheduleSpec& schedule, TrainerConfig& c) {
   c.gradient_cache = schedule.gradient_cache;
   if (!c.gradient_cache) return;
   const std::vector<LossSpec>& losses = c.objective.losses.parts;
+  // z0 of kto is a mean over rows, but it has no gradient, and the cache does not compute it
+  if (std::any_of(losses.begin(), losses.end(), [](const LossSpec& s) { return s.kind == "kto"; }))
+    fail(Exit::unsupported, "E_GRADIENT_CACHE",
+         "`gradient_cache` does not compute the reference point z0 of kto, the mean over a micro-batch",
+         "leave it out; a larger `batch_size` makes z0 the mean of more answers");
   if (losses_across_rows(c.objective.losses).parts.empty())
     fail(Exit::usage, "E_USAGE",
          cat("`gradient_cache` is for losses that compare rows with each other, and ", losses.at(0).kind,

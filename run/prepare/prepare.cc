@@ -353,7 +353,7 @@ std::unique_ptr<PreparedRun> prepare(const RunSpec& asked, const Host& host, Mod
   }
   run->ready = prepare_model(run->spec, run->job(), std::move(model), run->facts, host.log);
   for (RunSpec* s : {&spec, &run->spec})
-    fit_batch_size(*s, run->graph(), run->facts.sides ? std::ssize(*spec.data.text.text_columns) : 1,
+    fit_batch_size(*s, run->graph(), rows_per_sample(spec, run->facts.task, run->facts.sides),
                    s == &spec ? host.log : Log());
   hint_at_rate(*run);
   open_data(*run, std::move(table));

@@ -303,14 +303,14 @@ def _(f):
 
 @case("E_BATCH_ROWS")
 def _(f):
-    f.write("t.csv", "a,b\ngood day,so good\nbad day,so bad\nday is good,good\nbad,is bad\n")
-    weights = [tensor("e", [10, 4], [0.1 * (i % 5) for i in range(40)]), tensor("one", [1, 4], [1.0] * 4), tensor("n", [2], [3, 4], proto.INT64)]
+    f.write("t.csv", "a,b,c\ngood day,so good,bad\nbad day,so bad,good\n")
+    weights = [tensor("e", [10, 4], [0.1 * (i % 5) for i in range(40)]), tensor("one", [1, 4], [1.0] * 4), tensor("n", [2], [2, 4], proto.INT64)]
     nodes = [
         node("Gather", ["e", "input_ids"], ["h"]),
         node("ReduceMean", ["h"], ["m"], axes=[1], keepdims=0),
         node("Expand", ["one", "n"], ["c"]),
         node("Add", ["m", "c"], ["y"]),
     ]
-    inputs, outputs = [value_info("input_ids", [3, "S"], proto.INT64)], [value_info("y", [3, 4])]
+    inputs, outputs = [value_info("input_ids", [2, "S"], proto.INT64)], [value_info("y", [2, 4])]
     f.write("model.onnx", model(nodes, inputs, outputs, weights))
-    return ["model.onnx", "--train", "t.csv", "--text_columns", "a,b", "--vocab", vocabulary(f), "--loss", "mnr", "--output_dir", "run"]
+    return ["model.onnx", "--train", "t.csv", "--text_columns", "a,b,c", "--vocab", vocabulary(f), "--loss", "mnr", "--output_dir", "run"]
