@@ -58,11 +58,11 @@ void refused(const onnx::ModelProto& m, const Dims& x, Exit exit, const std::str
 }
 
 void refused(const std::string& body, const std::string& weights, const Dims& x, Exit exit, const std::string& id,
-             const std::string& part) {
+             const std::string& part, int opset = 17) {
   INFO(body);
   const std::string rank = x.size() == 2 ? "N,4" : "N,2,4";
-  refused(amp::test::parse(cat("<ir_version: 8, opset_import: [\"\" : 17]> g (float[", rank, "] x) => (float[N,M] y) <",
-                               weights, "> { ", body, " }")),
+  refused(amp::test::parse(cat("<ir_version: 8, opset_import: [\"\" : ", opset, "]> g (float[", rank,
+                               "] x) => (float[N,M] y) <", weights, "> { ", body, " }")),
           x, exit, id, part);
 }
 const Dims kPlane{2, 4}, kSpace{2, 2, 4};
@@ -123,7 +123,9 @@ TEST_CASE("tensors of any size are refused before memory is touched", "[hostile]
           Exit::unsupported, "E_FOLD_BUDGET", constant);
   refused("i = ArgMax (x) y = OneHot (i, n, v)", "int64 n = {1099511627776}, float[2] v = {0,1}", kPlane,
           Exit::unsupported, "E_FOLD_BUDGET", constant);
-  refused("y = Split <num_outputs = 0> (x)", "float w = {1}", kPlane, Exit::model, "E_ATTR", "into 0 parts");
+  refused("y = Split <num_outputs = 0> (x)", "float w = {1}", kPlane, Exit::model, "E_ATTR", "into 0 parts", 18);
+  refused("y = Split <num_outputs = 1> (x)", "float w = {1}", kPlane, Exit::model, "E_ATTR",
+          "has attribute 'num_outputs', which the operator does not have in opset 17");
 }
 
 TEST_CASE("windows of any size and step are refused", "[hostile]") {
