@@ -31,7 +31,7 @@ bool has_marked_answers(Task task);
 // Returns the number of rows of a batch that a sample has: one for each text column with `sides`, two for answers that
 // are compared with each other (pairs, and marked answers with answers to other prompts).
 int64_t rows_per_sample(const RunSpec& spec, Task task, bool sides);
-// The task of a language model's texts: that of `loss` if it names only losses of preferences, else language.
+// Returns the task of a language model's texts: that of `loss` if it names only losses of preferences, else language.
 Task language_task(const RunSpec& spec);
 
 }  // namespace amp

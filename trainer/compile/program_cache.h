@@ -65,9 +65,10 @@ class ProgramCache {
     programs_.clear();
     constants_.clear();
   }
-  // Limit of bytes(). By default an eighth of the memory of parameters, gradients, constants and activations, and at
-  // least 128 MiB: compiling takes about a tenth of the time of a step, so small models should keep all lengths of
-  // their texts. On a GPU, whose steps take less time than compiling: a quarter, and at least 256 MiB.
+  // Returns the limit of bytes(). The default is an eighth of the memory of parameters, gradients, constants and
+  // activations, and at least 128 MiB: compiling takes about a tenth of the time of a step, so small models should
+  // keep all lengths of their texts. On a GPU, whose steps take less time than compiling: a quarter, and at least 256
+  // MiB.
   int64_t limit() const;
   // Returns the limit while a Program of so many bytes is compiled: a default limit is at least four times as large.
   int64_t limit_for(int64_t bytes) const { return limit_ > 0 ? limit_ : std::max(limit(), 4 * bytes); }

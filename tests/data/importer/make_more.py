@@ -23,8 +23,8 @@ def f(*dims):
 
 
 def model(name, nodes, feeds, weights, outputs, parameters, opset=21, reference=None, ir=10):
-    """nodes: (op, inputs, outputs, attributes); the domain is com.microsoft if op starts with ms:. reference: nodes with
-    the same outputs, for operators that onnxruntime's CPU provider does not have."""
+    """Makes a model. nodes: (op, inputs, outputs, attributes); the domain is com.microsoft if op starts with ms:.
+    reference: nodes with the same outputs, for operators that onnxruntime's CPU provider does not have."""
     if reference:
         model(name, reference, feeds, weights, outputs, parameters, min(opset, 25))
     made = []
