@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "backend/cpu/isa/x86/bf16_pairs.h"
 #include "backend/cpu/isa/x86/kernels.h"
 
 namespace amp::cpu::x86 {
@@ -29,10 +30,10 @@ struct Tile {
       for (int r = 0; r < Rows; ++r) at[r] = image + base[r] + offset[t];
       for (int64_t i = 0; i < channels; ++i, w += kWidth) {
         __m512bh v[Columns];
-        for (int j = 0; j < Columns; ++j) v[j] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(w + j * 16));
+        for (int j = 0; j < Columns; ++j) v[j] = bf16_pairs(_mm512_loadu_si512(w + j * 16));
 #pragma GCC unroll 16
         for (int r = 0; r < Rows; ++r) {
-          const __m512bh x = reinterpret_cast<__m512bh>(_mm512_set1_ps(at[r][i]));
+          const __m512bh x = bf16_pairs(_mm512_castps_si512(_mm512_set1_ps(at[r][i])));
           for (int j = 0; j < Columns; ++j) acc[r][j] = _mm512_dpbf16_ps(acc[r][j], x, v[j]);
         }
       }
@@ -57,10 +58,10 @@ struct Tile {
     for (int64_t p = 0; p < pixels; ++p, dy += kWidth) {
       const float* at = x + base[p];
       __m512bh v[Columns];
-      for (int j = 0; j < Columns; ++j) v[j] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(dy + j * 16));
+      for (int j = 0; j < Columns; ++j) v[j] = bf16_pairs(_mm512_loadu_si512(dy + j * 16));
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        const __m512bh y = reinterpret_cast<__m512bh>(_mm512_set1_ps(at[r]));
+        const __m512bh y = bf16_pairs(_mm512_castps_si512(_mm512_set1_ps(at[r])));
         for (int j = 0; j < Columns; ++j) acc[r][j] = _mm512_dpbf16_ps(acc[r][j], y, v[j]);
       }
     }

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "backend/cpu/isa/x86/amx_tiles.h"
+#include "backend/cpu/isa/x86/bf16_pairs.h"
 #include "backend/cpu/isa/x86/kernels.h"
 
 namespace amp::cpu::x86 {
@@ -23,7 +24,7 @@ template <bool bf16>
 #pragma GCC unroll 16
     for (int c = 0; c < kWide; ++c) {
       if constexpr (bf16) {
-        const auto pairs = reinterpret_cast<__m512bh>(_mm512_castps_si512(x));
+        const auto pairs = bf16_pairs(_mm512_castps_si512(x));
         acc[c] = _mm512_dpbf16_ps(acc[c], pairs, pairs);
       } else {
         acc[c] = _mm512_fmadd_ps(acc[c], x, y);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend/cpu/gemm/micro_kernel.h"
+#include "backend/cpu/isa/x86/bf16_pairs.h"
 #include "backend/cpu/isa/x86/kernels.h"
 #include "base/simd.h"
 
@@ -136,10 +137,10 @@ struct Avx512Bf16 {
     }
     for (int64_t i = 0; i < k; ++i, b += ldb, at.next()) {
       __m512bh y[V];
-      for (int v = 0; v < V; ++v) y[v] = reinterpret_cast<__m512bh>(_mm512_loadu_si512(b + v * 16));
+      for (int v = 0; v < V; ++v) y[v] = bf16_pairs(_mm512_loadu_si512(b + v * 16));
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        const __m512bh x = reinterpret_cast<__m512bh>(_mm512_set1_epi32(at(r)));
+        const __m512bh x = bf16_pairs(_mm512_set1_epi32(at(r)));
         for (int v = 0; v < V; ++v) acc[r][v] = _mm512_dpbf16_ps(acc[r][v], x, y[v]);
       }
     }
