@@ -151,7 +151,7 @@ struct Count {
 class Check {
  public:
   Check(const OpCase& c, const Graph& first, Graph spelled, size_t index)
-      : c_(c), first_(first), in_(draw_inputs(c, 100 + index)) {
+      : first_(first), in_(draw_inputs(c, 100 + index)) {
     second_ = std::move(spelled);
     differentiate_again(second_);
     for (size_t i = 0; i < c.in.size(); ++i) {
@@ -228,7 +228,6 @@ class Check {
     return x;
   }
 
-  const OpCase& c_;
   const Graph& first_;
   Graph second_;
   std::vector<HostTensor> in_;
