@@ -26,7 +26,6 @@ namespace stdfs = std::filesystem;
 namespace {
 
 constexpr int64_t kSteps = 10000, kMicro = 3, kRows = 2;  // micro-batches per window, rows per micro-batch
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // u affects only one parameter, w3, which stays 0 while u is 0.
 const char* const kNet = R"(
