@@ -62,7 +62,7 @@ TEST_CASE("eval and predict of scikit-learn's classifiers equal scikit-learn's n
     for (size_t c = 0; c < classes.size(); ++c) CHECK(fields_of(out[0]).at(7 + c) == "probabilities_" + classes[c]);
     for (size_t r = 0; r + 1 < out.size(); ++r) {
       const std::vector<std::string> fields = fields_of(out[r + 1]);
-      CHECK(fields.at(5) == want.at("predicted")[r]);
+      CHECK(fields.at(5) == want.at("predicted")[r].get<std::string>());
       if (r >= want.at("probabilities").size()) continue;
       for (size_t c = 0; c < classes.size(); ++c)
         CHECK_THAT(std::stod(fields.at(7 + c)), WithinAbs(want.at("probabilities")[r][c].get<double>(), 2e-6));
