@@ -26,14 +26,14 @@ void dropout_factors(const DropoutBits& bits, const RunState& state, int64_t row
     lanes.counter.v[0] = static_cast<uint32_t>(at / 4);
     const int64_t whole = at < first ? 0 : (end - at) / step;
     if (whole > 0) {
-      lanes.write(whole * groups, factor + at - first);
+      lanes.write(whole * groups, factor + (at - first));
       at += whole * step;
       continue;
     }
     float part[step];
     lanes.write(groups, part);
     const int64_t begin = std::max(at, first), stop = std::min(at + step, end);
-    std::copy(part + begin - at, part + stop - at, factor + begin - first);
+    std::copy(part + (begin - at), part + (stop - at), factor + (begin - first));
     at = stop;
   }
 }

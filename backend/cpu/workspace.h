@@ -14,19 +14,24 @@ namespace amp {
 
 class Carver {
  public:
-  explicit Carver(void* base) : base_(static_cast<char*>(base)) {}
-  bool measuring() const { return base_ == nullptr; }
+  // Without a base, it only measures.
+  explicit Carver(void* base)
+      : base_(base ? static_cast<char*>(base) : reinterpret_cast<char*>(kNowhere)), measuring_(base == nullptr) {}
+  bool measuring() const { return measuring_; }
   int64_t bytes() const { return used_; }
-  // Returns n elements, 64-byte aligned; null while measuring.
+  // Returns n elements, 64-byte aligned. While measuring, the address must not be accessed. It is not null, because
+  // kernels add offsets to it.
   template <class T>
   T* take(int64_t n) {
-    char* p = base_ ? base_ + used_ : nullptr;
+    char* p = base_ + used_;
     used_ += (checked_mul(n, static_cast<int64_t>(sizeof(T))) + 63) / 64 * 64;
     return reinterpret_cast<T*>(p);
   }
 
  private:
+  static constexpr uintptr_t kNowhere = 64;  // in the first page of memory, whose access ends the program
   char* base_;
+  bool measuring_;
   int64_t used_ = 0;
 };
 

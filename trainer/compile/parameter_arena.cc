@@ -37,7 +37,8 @@ ParameterArena::ParameterArena(const SourceGraph& source, const ParamTable& tabl
 
 Tensor ParameterArena::view(const DeviceMemory& arena, int slot) const {
   const Chunk& c = layout_.chunks()[static_cast<size_t>(slot)];
-  return Tensor{static_cast<char*>(arena.get()) + c.offset * size_of(type_), type_, c.dims};
+  char* const base = static_cast<char*>(arena.get());  // null if the arena is not allocated
+  return Tensor{base ? base + c.offset * size_of(type_) : nullptr, type_, c.dims};
 }
 
 HostTensor ParameterArena::host(const Tensor& t, const DeviceMemory& owner) const {

@@ -166,12 +166,13 @@ void ChannelCorrelation::run_task(size_t p, int64_t image, int64_t n_images, int
   }
   const Part& of = parts[p];
   const auto n_taps = static_cast<int64_t>(part.tap.size());
-  const float* weights = packed_w + of.at + (g * lanes() + block * kBlock) * part_rows(p);
+  // Null if the weights are packed chunk by chunk here (at_once).
+  const float* weights = at_once ? nullptr : packed_w + of.at + (g * lanes() + block * kBlock) * part_rows(p);
   alignas(64) float chunk[kMostRows * kBlock];
   const cpu::TileScope scope(tiles() != nullptr);
   for (int64_t c = 0; c < plan.channels && n_taps > 0; c += of.channels) {
-    const float* here = weights + c * n_taps * width;
-    if (at_once) pack_chunk(p, g, block, c, chunk), here = chunk;
+    if (at_once) pack_chunk(p, g, block, c, chunk);
+    const float* here = at_once ? chunk : weights + c * n_taps * width;
     add_chunk(part, c, std::min(of.channels, plan.channels - c), base, padded, here, width, sums);
   }
   store(sums, width, to, pixels, image, block);
