@@ -14,17 +14,16 @@
 namespace {
 std::atomic<bool> counting{false};
 std::atomic<int64_t> calls{0};
+constexpr bool kCounts = !TEST_SANITIZED;  // a sanitizer replaces malloc
+}  // namespace
+
+#if !TEST_SANITIZED
+namespace {
 void count() {
   if (counting.load(std::memory_order_relaxed)) calls.fetch_add(1, std::memory_order_relaxed);
 }
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kCounts = false;  // the sanitizer replaces malloc
-#else
-constexpr bool kCounts = true;
-#endif
 }  // namespace
 
-#ifndef __SANITIZE_ADDRESS__
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);

@@ -188,7 +188,7 @@ TEST_CASE("one side of pairs is embedded alone, words of a table are tagged, que
   for (const Json& line : tagged) CHECK(line["predicted_tags"] == alone["predicted_tags"]);
   for (const Json& e : tagged[0]["entities"]) {
     const std::string text = "  so  happy today";
-    CHECK(text.substr(e["begin"], e["end"].get<size_t>() - e["begin"].get<size_t>()) == e["text"]);
+    CHECK(text.substr(e["begin"], e["end"].get<size_t>() - e["begin"].get<size_t>()) == e["text"].get<std::string>());
   }
   const Json squad = Json::parse(bytes_of(input_of("span")))["data"][0]["paragraphs"];
   std::string lines;
