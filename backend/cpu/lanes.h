@@ -13,7 +13,7 @@ struct IndexOf {
 };
 
 // to = the elements J of the concatenation of a and b. Uses references, because vectors wider than the baseline's
-// cannot be passed by value.
+// cannot be passed by value. `to` must be a variable, not an element of an array of floats: Clang stores it as aligned.
 template <int N, int... J>
 AMP_INLINE inline void pick(const typename VectorOf<N>::type& a, const typename VectorOf<N>::type& b,
                             typename VectorOf<N>::type& to) {

@@ -44,8 +44,10 @@ AMP_INLINE inline void split_row(const float* from, int64_t n, float* even, floa
   int64_t i = 0;
   for (; i + 2 * kWide <= n; i += 2 * kWide) {
     const Vector a = *reinterpret_cast<const Vector*>(from + i), b = *reinterpret_cast<const Vector*>(from + i + kWide);
-    cpu::unzip<kWide>(a, b, *reinterpret_cast<Vector*>(even ? even + i / 2 : trash),
-                      *reinterpret_cast<Vector*>(odd ? odd + i / 2 : trash), lanes);
+    Vector parts[2];
+    cpu::unzip<kWide>(a, b, parts[0], parts[1], lanes);
+    *reinterpret_cast<Vector*>(even ? even + i / 2 : trash) = parts[0];
+    *reinterpret_cast<Vector*>(odd ? odd + i / 2 : trash) = parts[1];
   }
   for (; i < n; ++i) {
     if (float* const to = i % 2 == 0 ? even : odd) to[i / 2] = from[i];
