@@ -1,4 +1,4 @@
-// Device: provides memory, copies, kernels and recordings of launches to Programs.
+// A Device gives Programs their memory, copies, kernels and recordings of launches (CUDA graphs).
 //
 // A device executes operations in the order of the calls. On the CPU an operation is finished when the call returns. On
 // CUDA only download() and synchronize() wait.
@@ -34,7 +34,7 @@ struct DeviceTraits {
   bool checks_indices = false;     // kernels reject indices that are out of bounds; otherwise Programs check them first
   bool fuses_elementwise = false;  // fusing elementwise nodes, and GELU after its product, into one kernel is faster
   bool activates_norms = false;    // one kernel for batch normalization and the activation after it is faster
-  bool recomputes_freely = false;  // norms and elementwise nodes cost little compared with products in fp32
+  bool recomputes_freely = false;  // recomputing norms and elementwise nodes is cheap compared with products
   bool lends_gradients = false;    // the gradient arena can be scratch memory (backend/gradient_scratch.h)
   bool merges_qkv = false;         // merging products with the same input (query, key, value) is faster
   bool reads_deferred = false;     // kernels dequantize the weights that they multiply (OpDef::deferred)

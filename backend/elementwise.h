@@ -132,7 +132,7 @@ void run_packed(const void* functor, const void* const* x, unsigned mask, void* 
     row();
 }
 
-// Returns n elements of t from `offset` on as T: a pointer into t if it has that type, otherwise converted copies in
+// Returns n elements of t from `offset` on as T: a pointer into t if t is stored as T, otherwise converted copies in
 // `scratch`.
 template <class T>
 const T* load(const Tensor& t, int64_t offset, int64_t n, T* scratch) {

@@ -40,8 +40,10 @@ HD inline T reflect(T v, T low, T high, T& sign) {
   return even == below ? low + rest : high - rest;
 }
 
+// Sets the weights w of the four taps and their derivatives s: Keys' cubic kernel with a = -0.75 at the distances 1 +
+// r, r, 1 - r and 2 - r.
 template <class T>
-HD inline void cubic(T r, T* w, T* s) {  // weights w, slopes s: Keys' kernel, a = -0.75, at 1 + r, r, 1 - r, 2 - r
+HD inline void cubic(T r, T* w, T* s) {
   constexpr T a = T(-0.75);
   const auto near = [&](T d) { return ((a + T(2)) * d - (a + T(3))) * d * d + T(1); };
   const auto far = [&](T d) { return ((a * d - T(5) * a) * d + T(8) * a) * d - T(4) * a; };
@@ -61,7 +63,7 @@ HD inline SampleTaps<T> sample_taps(T g, int64_t n, SampleMode mode, SamplePaddi
   if (mode == kNearest) x = std::nearbyint(x);
   if (x < low || x > high) {
     if (padding == kBorder &&
-        mode != kCubic) {  // for cubic each tap is clamped instead of the point, so overshoot is kept
+        mode != kCubic) {  // mode cubic clamps each tap instead of the sampling point, so overshoot is kept
       x = std::clamp(x, T(0), size - T(1));
       per_unit = T(0);
     } else if (padding == kReflection) {

@@ -145,7 +145,8 @@ void Program::emit_node(NodeId id, const ProgramPlan& plan, const ProgramOptions
   }
 }
 
-// Returns the node that would compute the input OpDef::reads_deferred, if that node has no step.
+// The operator reads input number OpDef::reads_deferred without computing it first. Returns the
+// arguments of the node that would compute this input; null if that node runs as a separate step.
 std::shared_ptr<const KernelArgs> Program::deferred_input(const Node& node, const ProgramPlan& plan) const {
   const auto i = static_cast<size_t>(node.op->reads_deferred);
   if (node.op->reads_deferred < 0 || i >= node.in.size() || !node.in[i]) return nullptr;

@@ -17,8 +17,8 @@ namespace {
 size_t index(ValueId v) { return static_cast<size_t>(v.index); }
 size_t index(NodeId n) { return static_cast<size_t>(n.index); }
 
-// Returns by node whether all readers of its output compute the elements that they need (OpDef::deferred). No reader
-// does so in fp64.
+// Returns a flag per node: true if the node's output is not stored, because every reader computes the elements that
+// it needs (OpDef::deferred). No reader does so in fp64.
 std::vector<bool> deferred_nodes(const Graph& g, const ProgramOptions& o) {
   std::vector<bool> out(static_cast<size_t>(g.n_nodes()), false);
   if (!o.device->traits().reads_deferred) return out;

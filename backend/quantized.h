@@ -20,7 +20,7 @@ uint8_t code_of_zero(bool is_signed);
 HD inline uint8_t code_of(const float* map, float x, float largest) {
   float y = x * (largest > 0 ? 1.0f / largest : 0.0f);
   y = y < -1.0f ? -1.0f : y > 1.0f ? 1.0f : y;
-  int low = 0, high = 256;  // map[i] < y for i below low, not from high on
+  int low = 0, high = 256;  // map[i] < y for i < low, map[i] >= y for i >= high
   while (low < high) {
     const int middle = (low + high) / 2;
     if (map[middle] < y)

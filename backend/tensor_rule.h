@@ -91,7 +91,7 @@ constexpr bool kTensorWise = requires {
 };
 
 // Alignment of the parts of scratch memory.
-constexpr int64_t kScratchAlign = 32;  // a multiple of this many elements
+constexpr int64_t kScratchAlign = 32;  // in elements
 constexpr int64_t scratch_part(int64_t elements) {
   return (elements + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
 }

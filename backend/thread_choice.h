@@ -40,8 +40,9 @@ class ThreadChoice {
  private:
   static constexpr int kRuns = 5;  // runs per candidate; the fastest counts
   static constexpr double kLong = 0.02;
-  static constexpr int64_t kKeep = 64, kRarer = 8;  // runs until the candidates are timed again: 64, 512 ...
-  static constexpr double kFar = 3;                 // candidates this many times slower than the fastest are left out
+  // Timed again after kKeep runs, then each time after kRarer times as many.
+  static constexpr int64_t kKeep = 64, kRarer = 8;
+  static constexpr double kFar = 3;  // candidates this many times slower than the fastest are left out
   static constexpr double kUntried = std::numeric_limits<double>::infinity();
   struct Trial {
     int threads;

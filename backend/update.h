@@ -163,7 +163,7 @@ struct UpdateState {
   ScaleState scale;
   int64_t applied = 0;  // number of applied steps
   float used_scale = 1;
-  float inverse = 1, clip = 1;  // 1 / used_scale; the coefficient of norm clipping
+  float inverse = 1, clip = 1;  // inverse: 1 / used_scale; clip: coefficient of norm clipping
   double norm = 0;              // norm of the unscaled gradients
   double lr = 0;
   double lr_scale = 1;                     // factor for the learning rates of later steps

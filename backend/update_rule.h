@@ -77,7 +77,7 @@ struct RuleSettings {
   double lr_decay = 0, initial_accumulator = 0;                    // of adagrad
   double amsgrad = 0, centered = 0;                                // flags: 0 or 1
   double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;    // of lars and lamb; the last two are flags
-  double hessian_power = 1, rho = 0.01;                            // of adahessian, of sophia
+  double hessian_power = 1, rho = 0.01;                            // of adahessian; rho: of sophia
   double hessian_interval = 1;                                     // steps between two estimates
   double average_kernels = 0, gaussian = 0;                        // flags for the estimate
   double weight_lr_power = 2, r = 0;                               // of schedule_free
@@ -94,7 +94,7 @@ struct RuleKey {
   std::string_view name;
   double RuleSettings::*value;
   double initial, low, high;
-  std::string_view flag = {};  // a command-line flag that sets it too
+  std::string_view flag = {};  // a command-line flag that also sets this key
   bool truth = false;          // a flag: the value is 0 or 1
   bool closed = false, integer = false;
 };

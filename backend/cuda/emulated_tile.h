@@ -12,8 +12,8 @@ constexpr int kShown = 32;  // bytes that a lane publishes
 // call by this lane.
 const char* show_bytes(const void* mine, int bytes);
 
-// Copies 16 bytes to shared memory when the thread waits for the copy. Only `bytes` are read; the rest are set to zero.
-// Until then the destination reads as NaN, so that a missing wait changes results.
+// Copies 16 bytes to shared memory when the thread waits for the copy. Only the first `bytes` bytes are read; the
+// others become zero. Before the wait the destination reads as NaN, so that a missing wait changes results.
 void copy_later(void* to, const void* from, int bytes);
 void commit_copies();           // combines the copies since the last call to one group
 void await_copies(int groups);  // waits for all groups but the last `groups`

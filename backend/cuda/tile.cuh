@@ -91,7 +91,8 @@ DEV void multiply_add(TileC& c, const TileA& a, const TileB& b) {
         : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]), "r"(b.v[1]));
 }
 
-// Starts an asynchronous copy of 16 bytes to shared memory. Only `bytes` (0 to 16) are read; the rest are set to zero.
+// Starts an asynchronous copy of 16 bytes to shared memory. Only the first `bytes` (0 to 16) are read; others become
+// 0.
 DEV void copy_later(void* to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
                "l"(__cvta_generic_to_global(from)), "r"(bytes)

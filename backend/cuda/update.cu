@@ -306,7 +306,7 @@ class Update final : public DeviceUpdate {
     } else {
       with_element(o.rule, o.settings, [&](auto element) { launch_rule<decltype(element)>(); });
     }
-    if (spec_.own) {  // is done in a skipped step, too, in which the weights are unchanged
+    if (spec_.own) {  // runs in skipped steps too; the weights are then unchanged
       spec_.gather();
       launch(d_, {shard_blocks(), kThreads, 0}, KeepCopies{shards(), n_shards_, spec_.params});
     }

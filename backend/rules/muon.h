@@ -62,7 +62,8 @@ struct Muon : TensorRule {
           return MuonNorm<T>{static_cast<T>(norm > 1e-7 ? norm : 1e-7)};
         },
         [=] ON_DEVICE(const MuonNorm<T>& whole, int64_t i) { g[i] /= whole.norm; });
-    const bool tall = rows > columns;  // then x^T x from the right gives the same result with smaller products
+    // For a tall matrix, x (x^T x) has smaller products than the equal (x x^T) x.
+    const bool tall = rows > columns;
     for (int i = 0; i < static_cast<int>(s.ns_steps); ++i) {
       w.product(tall, !tall, k, k, tall ? rows : columns, T(1), now, columns, now, columns, T(0), gram, k);
       w.copy(gram, sum, k * k);

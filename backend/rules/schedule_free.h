@@ -17,7 +17,7 @@ struct ScheduleFreeElement {
     T first;  // 1 at the first step, where z equals y
     T decay, beta2, beta2_weight, bias2, eps, share, along, lr;
   };
-  // step_scalars: bias correction, c, the largest rate, the sum of weights, t
+  // Writes to step_scalars: the bias correction, c, the largest rate, the sum of w_1 to w_t, and t.
   HD static void begin_step(const RuleSettings& s, int64_t t, double lr, double (&step_scalars)[kStepScalars]) {
     const double n = static_cast<double>(t);
     step_scalars[0] = 1 - std::pow(s.beta2, n);

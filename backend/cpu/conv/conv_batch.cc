@@ -29,9 +29,11 @@ struct Term {
 // A correlation of small images, used by forward and by the gradient to x.
 struct BatchCorrelation {
   Lanes source;
-  int64_t rows, pixels, taps;        // numbers per group: output channels, pixels, taps
-  int64_t row_stride, inner_stride;  // (output, input channel, tap): w[row * row_stride + inner * inner_stride + tap]
-  std::vector<int32_t> first;        // index of each pixel's first term
+  // rows: channels per group that are written; pixels: of their planes; taps: of the kernel.
+  int64_t rows, pixels, taps;
+  // The weight of (row, inner, tap) is w[row * row_stride + inner * inner_stride + tap].
+  int64_t row_stride, inner_stride;
+  std::vector<int32_t> first;  // index of each pixel's first term
   std::vector<Term> terms;
   int64_t chunks;  // number of chunks into which the pixels are divided
 
@@ -111,7 +113,7 @@ AMP_INLINE inline void BatchCorrelation::panel(const float* in, const float* wei
   }
 }
 
-// Writes pixels [begin, end) of a channel, whose index counts the channels of all groups, to the images.
+// Writes pixels [begin, end) of one channel to the images. `channel` counts the channels of all groups.
 void BatchCorrelation::unpack(const float* sums, int64_t channel, int64_t begin, int64_t end) const {
   const int64_t step = source.groups * rows * pixels;
   float* const out = to + channel * pixels + begin;

@@ -92,7 +92,7 @@ void BatchWeightGradient::run_tap(int64_t g, int64_t tap) const {
   const std::array<int64_t, 3> at{tap / area, tap / s.window[2].kernel % s.window[1].kernel, tap % s.window[2].kernel};
   const float *x_of = packed_x + g * x.of_group(), *dy_of = packed_dy + g * dy.of_group();
   at_level([&]<int Level>() AMP_INLINE {
-    constexpr int kRows = Level == 16 ? 4 : 2;  // tiles of 4 x 6 or 2 x 6 sums fill the vector registers
+    constexpr int kRows = Level == 16 ? 4 : 2;  // a tile of kRows x 6 sums fills the vector registers
     int64_t m = 0;
     const auto out = [&] { return dw + ((g * s.m + m) * s.c) * s.taps() + tap; };
     for (; m + kRows <= s.m; m += kRows) panel<Level, kRows>(x_of, dy_of + m * x.lanes, at, out());

@@ -31,7 +31,7 @@ using conv_batch_lanes::lanes_of;
 
 namespace {
 
-// ---- cost in multiply-adds of one lane
+// ---- estimated costs, in multiply-adds per vector lane
 
 // Returns the number of pairs of an output pixel and a tap inside the image.
 int64_t pairs_inside(const ConvShape& s) {
@@ -58,7 +58,8 @@ double direct_cost(const ConvShape& s, const ShiftPlan& plan) {
 
 }  // namespace
 
-// Images must be small, because terms are stored individually. At most a quarter of the lanes may be empty.
+// Images must be small, because the plan stores one entry for each pair of pixel and tap. At most a quarter of the
+// lanes may be empty.
 bool conv_batch_fits(const ConvShape& s) {
   return s.n > 0 && 4 * s.n >= 3 * lanes_of(s) && std::max(s.in_size(), s.out_size()) * s.taps() <= int64_t{1} << 18;
 }

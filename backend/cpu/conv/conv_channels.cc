@@ -19,14 +19,15 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixels = 192;      // pixels per task; a multiple of 6, 8, 12 and 32, the pixels of a tile
+constexpr int64_t kPixels = 192;      // pixels per task; a multiple of 6, 8, 12 and 32 (possible pixels per tile)
 constexpr int64_t kMostPixels = 768;  // maximum pixels of a task that packs its own weights
-constexpr int64_t kChunk = 144;       // rows of weights at a time; 64 columns of them stay in the first-level cache
-constexpr int64_t kMostRows = 160;    // maximum rows of a chunk that a task packs itself
+// Maximum rows of a chunk; 64 columns of these rows stay in the first-level cache.
+constexpr int64_t kChunk = 144;
+constexpr int64_t kMostRows = 160;  // maximum rows of a chunk that a task packs itself
 
-// Multiplies Rows pixels (base: start of each) by Columns vectors of weights: sums += image * weights over taps and
-// `channels`. The products of a chunk are summed before they are added to `sums`, so rounding errors grow with a
-// chunk's rows only.
+// Multiplies Rows pixels by Columns vectors of weights: sums += image * weights, summed over taps and `channels`.
+// base[r] is where pixel r starts in the image. The products of a chunk are summed before they are added to `sums`,
+// so rounding errors grow only with the number of rows of a chunk.
 template <int Lanes, int Columns, int Rows>
 AMP_INLINE inline void multiply(const float* image, const int64_t* base, const std::vector<int64_t>& offset,
                                 int64_t channels, const float* w, int64_t width, float* sums) {
@@ -108,7 +109,7 @@ void ChannelCorrelation::pack_chunk(size_t p, int64_t g, int64_t block, int64_t 
          std::min(parts[p].channels, plan.channels - channel), to);
 }
 
-// Adds a chunk's products for `pixels` pixels, in whole tiles.
+// Adds the products of one chunk of weights with `pixels` pixels. Processes whole register tiles.
 void ChannelCorrelation::add_chunk(const ChannelPlan::Part& part, int64_t channel, int64_t channels,
                                    const int64_t* base, int64_t pixels, const float* weights, int64_t width,
                                    float* sums) const {
@@ -222,7 +223,8 @@ Kernel correlate(ChannelCorrelation c, Carver& carve) {
   return [s = std::make_shared<const ChannelCorrelation>(std::move(c))] { s->run_all(); };
 }
 
-// Returns s. If w is bf16, its member `channels`, the number of channels that are summed over, counts pairs.
+// Returns s. If w is bf16, the result's member `channels` (the number of channels that are summed over) counts pairs
+// of channels.
 ConvShape summed_over(ConvShape s, int64_t ConvShape::*channels, const Stored& w) {
   if (w.dtype == DType::bf16) s.*channels = (s.*channels + 1) / 2;
   return s;

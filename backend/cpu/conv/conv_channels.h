@@ -32,7 +32,7 @@ struct ChannelPlan {
 
     int64_t pixels() const { return count[0] * count[1] * count[2]; }
   };
-  int64_t channels = 0, pitch = 0;  // floats that are read per pixel of an image, and distance of two pixels in floats
+  int64_t channels = 0, pitch = 0;  // channels: floats read per pixel; pitch: floats between adjacent pixels
   std::array<Axis, 3> axis;
   std::vector<Part> parts;
 

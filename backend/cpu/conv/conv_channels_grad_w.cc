@@ -44,7 +44,7 @@ AMP_INLINE inline void add_products(const float* x, const int64_t* base, int64_t
 struct ChannelWeightGradient {
   ChannelPlan plan;
   ConvShape s;
-  int64_t images;    // images, or pairs of images
+  int64_t images;    // number of images, or of pairs of images (bf16)
   int64_t together;  // images (or pairs) packed at a time
   // Number of shards into which the taps are divided, for each block of output channels and range of input channels.
   int64_t pieces;
@@ -129,8 +129,8 @@ void ChannelWeightGradient::pack_grad_rows(int64_t image, int64_t n_images, int6
     std::fill_n(to + end / kLane * kLane * width + m * kLane + end % kLane, all - end, 0.0f);
 }
 
-// Writes or adds sums to dw, transposed to its layout: for n input channels from c on, taps [first_tap, end_tap), and
-// `rows` output channels from `to` on. The sums of two taps are tap_rows rows apart.
+// Writes or adds `sums` to dw, transposed to dw's layout. `sums` has n input channels from c on, taps [first_tap,
+// end_tap), and `rows` output channels from `to` on. Each tap starts tap_rows rows after the previous tap.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeightGradient::store(const float* sums, int64_t width, int64_t tap_rows, int64_t rows,
                                                     int64_t c, int64_t n, int64_t first_tap, int64_t end_tap, float* to,
@@ -160,7 +160,8 @@ void ChannelWeightGradient::run_shard(const Shard& of, int64_t n_images) const {
                 g = of.g;
   const bool add = of.add;
   const int64_t tile = tile_rows(width), pixels = n_images * s.out_size(), tap_rows = round_up(n, tile);
-  alignas(64) float sums[kTaps * 4608];  // 4608 = 72 * 64 is the maximum of tap_rows * width
+  // 64 input channels are at most 72 rows after rounding up to whole tiles; a row has at most 64 floats (width).
+  alignas(64) float sums[kTaps * 4608];
   std::fill_n(sums, (end_tap - first_tap) * tap_rows * width, 0.0f);
   const float* from = grads + block * kBlock * pixels;
   const ChannelPlan::Part& part = plan.parts[0];
@@ -262,7 +263,8 @@ void ChannelWeightGradient::run_all() const {
 }  // namespace
 
 Kernel conv_channels_grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& dy, float* dw) {
-  const bool pairs = dy.dtype == DType::bf16;  // pairs of images; requires one group
+  // Sums run over pairs of images (bf16), which requires one group.
+  const bool pairs = dy.dtype == DType::bf16;
   ChannelWeightGradient g{};
   g.plan = forward_channels(s);
   g.s = s;

@@ -20,8 +20,8 @@ constexpr int64_t kImages = 160 << 10;  // maximum floats of images packed toget
 // vectors of 16 sums.
 constexpr int64_t tile_rows(int64_t width) { return width == 64 ? 6 : width == 48 ? 8 : 12; }
 
-// Runs tile<Columns, Rows>(row, column) for the register tiles of tile_rows(width) rows of `width` floats: Columns
-// vectors from `column` on, Rows rows from `row` on.
+// Divides tile_rows(width) rows of `width` floats into register tiles, and calls tile<Columns, Rows>(row, column) for
+// each tile: Rows rows from `row` on, Columns vectors from `column` on.
 template <int Lanes, class Tile>
 AMP_INLINE inline void register_tiles(int64_t width, const Tile& tile) {
   if constexpr (Lanes == 16) {

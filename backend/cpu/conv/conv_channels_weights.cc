@@ -18,7 +18,7 @@ constexpr int64_t kMostTaps = 144;  // maximum number of taps that are transpose
 const float* floats(const Stored& s, int64_t at) { return static_cast<const float*>(s.at(at)); }
 const BFloat16* halves(const Stored& s, int64_t at) { return static_cast<const BFloat16*>(s.at(at)); }
 
-// Vectors of 4-byte elements, as bits.
+// A vector of 4-byte elements whose bits are moved without conversion.
 template <int Lanes>
 struct Words {
   using V = typename cpu::VectorOf<Lanes>::type;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kPixelsAtOnce = 192;  // a multiple of a tile's pixels
+constexpr int64_t kPixelsAtOnce = 192;  // pixels processed at a time; a multiple of kTilePixels
 constexpr int kTilePixels = 8;          // pixels of a tile in the correlation
 constexpr int kTileTaps = 10;           // taps of a tile in the gradient to the weight; 3x3 needs one tile, 7x7 five
 

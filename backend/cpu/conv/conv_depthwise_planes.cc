@@ -20,7 +20,8 @@ using namespace conv_tiles;
 constexpr int64_t kWide = 8;     // lanes; a CPU can load two unaligned vectors of 8 per cycle
 constexpr int64_t kVectors = 8;  // output vectors at a time; independent sums hide the latency of additions
 constexpr int64_t kTapsAtOnce = 10;
-constexpr int64_t kPositions = 4096;  // terms of an fp32 sum, before the sum is added in fp64
+// Number of terms that are summed in fp32 before their sum is added to a total in fp64.
+constexpr int64_t kPositions = 4096;
 constexpr int64_t kAtOnce = kWide * kVectors;
 using Vector = VectorOf<kWide>::type;
 using Sum = VectorOf<kWide>::local;
@@ -37,7 +38,7 @@ AMP_INLINE inline void copy_row(const float* from, int64_t n, float* to) {
   }
 }
 
-// Splits a row into even and odd elements. Elements with a null destination are dropped.
+// Splits a row into even and odd elements. If `even` or `odd` is null, these elements are dropped.
 AMP_INLINE inline void split_row(const float* from, int64_t n, float* even, float* odd) {
   constexpr auto lanes = std::make_integer_sequence<int, kWide>();
   float trash[kWide];
@@ -149,7 +150,7 @@ AMP_INLINE inline void Planes::correlate(const ShiftPlan::Part& part, const floa
   }
 }
 
-// Copies the rows of one depth to the output, without the gaps.
+// Copies the rows of one depth index to the output, without the gaps between the rows.
 AMP_INLINE inline void Planes::place(const ShiftPlan::Part& part, int64_t depth, const float* row, float* to) const {
   float* plane = to + (part.start[0] + depth * part.step[0]) * out[1] * out[2];
   for (int64_t y = 0; y < part.count[1]; ++y, row += plan.axis[2].length) {
@@ -193,7 +194,8 @@ Kernel correlate_planes(ShiftPlan plan, const ConvShape& s, int64_t WindowAxis::
     const PlanePacker packer(p->plan);
     parallel_for(p->shards, [&](int64_t shard) {
       float *image = p->packed + shard * p->packed_size(), *row = p->sums + shard * p->sums_size();
-      std::fill_n(image, p->packed_size(), 0.0f);  // borders, and elements read after the planes
+      // Zeros for the borders, and for elements that are read past the planes.
+      std::fill_n(image, p->packed_size(), 0.0f);
       for (int64_t i = p->planes * shard / p->shards; i < p->planes * (shard + 1) / p->shards; ++i)
         p->run_plane(packer, i, image, row);
     });

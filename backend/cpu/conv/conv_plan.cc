@@ -31,12 +31,12 @@ AxisPlan forward_axis(const WindowAxis& a) {
   return plan;
 }
 
-// Plans one axis of dx[i] = sum over k with k dilation = i + pad (mod stride) of w[k] dy[(i + pad - k dilation) /
-// stride]
+// Plans one axis of the gradient to x: dx[i] is the sum of w[k] * dy[(i + pad - k * dilation) / stride] over the taps
+// k for which the division has no remainder.
 AxisPlan grad_x_axis(const WindowAxis& a) {
   AxisPlan plan{{a.out, 1, 0, 1}, {}};
   for (int64_t r = 0; r < a.stride; ++r) {
-    // The part has the outputs i = q stride + r - pad with q >= first.
+    // This part writes dx[i] for i = q * stride + r - pad with q >= first.
     const int64_t first = std::max<int64_t>(0, (a.pad - r + a.stride - 1) / a.stride);
     const int64_t start = first * a.stride + r - a.pad;
     if (start >= a.in) continue;

@@ -19,8 +19,9 @@ using conv_tiles::kLane;
 using conv_tiles::round_up;
 using cpu::at_level;
 
-constexpr int64_t kRowBlock = 48;  // output channels whose weights are stored together; multiple of the register tiles
-constexpr int64_t kInner = 64;     // number of products that are summed in registers before they are added to the sums
+// Output channels whose weights are stored together; a multiple of a register tile's rows.
+constexpr int64_t kRowBlock = 48;
+constexpr int64_t kInner = 64;  // number of products that are summed in registers before they are added to the sums
 
 // A correlation of images with weights, used by forward and by the gradient to x.
 //   weights  U[place][block of rows][inner][row of the block]
@@ -43,7 +44,7 @@ struct Correlation {
   StoredOut target;
   float *weights = nullptr, *v = nullptr, *sums = nullptr;
   bool by_rows = false;
-  int64_t shards = 1, row_block = kRowBlock;  // row_block: number of rows per task (by_rows)
+  int64_t shards = 1, row_block = kRowBlock;  // row_block: number of rows per task if by_rows is true
 
   int64_t chunk_stride() const { return round_up(row_block, kLane); }
   int64_t chunk_place() const { return kInner * chunk_stride() + kLane; }
@@ -64,8 +65,8 @@ struct Correlation {
   void run_by_rows() const;
 };
 
-// Transforms the weights of rows [row, row + 16) and channels [begin, end), at most 16 channels. to: place 0 of the
-// first row and channel.
+// Transforms the weights of rows [row, row + 16) and channels [begin, end), at most 16 channels. to: the address that
+// place 0 of the first row and channel is written to.
 template <class F>
 void Correlation<F>::pack_weights(int64_t row, int64_t begin, int64_t end, float* to, int64_t stride,
                                   int64_t place) const {

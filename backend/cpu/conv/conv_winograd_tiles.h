@@ -53,7 +53,9 @@ struct F4 {
   template <class T>
   AMP_INLINE static void input(const T (&d)[6], T (&v)[6]) {
     v[0] = d[0] - d[2] * 2.5f + d[4];
-    const T even_a = d[4] - d[2] * 2.0f, odd_a = (d[3] - d[1] * 2.0f) * a;  // at +-a: x^4 - b^2 x^2, +-a (x^3 - b^2 x)
+    // Even and odd part of the transform at the points a and -a: x^4 - b^2 x^2 and a (x^3 - b^2 x), where x^i stands
+    // for d[i].
+    const T even_a = d[4] - d[2] * 2.0f, odd_a = (d[3] - d[1] * 2.0f) * a;
     v[1] = even_a + odd_a, v[2] = even_a - odd_a;
     const T even_b = d[4] - d[2] * 0.5f, odd_b = (d[3] - d[1] * 0.5f) * b;
     v[3] = even_b + odd_b, v[4] = even_b - odd_b;
@@ -147,8 +149,8 @@ struct Planes {
   int64_t image;  // floats between the planes of consecutive images
 };
 
-// Transforms one row or column of a tile to kIn elements. Rows is its length: kIn for overlapping windows of inputs, or
-// kOut for gradients of outputs.
+// Transforms one row or column of a tile to kIn elements. Rows is the length of d: kIn for overlapping windows of
+// inputs, or kOut for gradients of outputs.
 template <class F, int Rows, class T>
 AMP_INLINE inline void along_axis(const T (&d)[Rows], T (&v)[F::kIn]) {
   if constexpr (Rows == F::kIn)

@@ -36,7 +36,7 @@ AMP_INLINE inline void zip(const BFloat16* low, const BFloat16* high, int64_t n,
   }
 }
 
-// Loads N elements that are stored as fp32 or bf16 as a vector of floats (also N = 1). `to` is a reference, because
+// Loads N elements that are stored as fp32 or bf16 as a vector of floats. N may be 1. `to` is a reference, because
 // wide vectors cannot be returned by value (lanes.h).
 template <int N, class V>
 AMP_INLINE inline void load(const float* from, V& to) {

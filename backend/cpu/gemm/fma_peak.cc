@@ -18,7 +18,8 @@ namespace amp::cpu {
 
 namespace {
 
-constexpr int kChains = 12;  // independent sums: more than latency times throughput of two vectors per cycle
+// Independent sums; more than the number of FMAs in flight (latency times two FMAs per cycle).
+constexpr int kChains = 12;
 
 // acc = acc * x + y converges to y / (1 - x), so nothing overflows or becomes subnormal.
 struct Chains {
@@ -48,7 +49,7 @@ double fma_peak(int threads, bool bf16) {
   const IsaKernels& isa = isa_kernels();
   if (bf16 && !isa.bf16_chains) return 0;
   constexpr int kRuns = 8;
-  constexpr int64_t kRounds = 400000;  // take about three milliseconds
+  constexpr int64_t kRounds = 400000;  // rounds of one run, which take about three milliseconds
   const volatile float opaque = 0.5F;  // hides the value from the compiler
   const float factor = opaque;
   double best = 0;

@@ -9,17 +9,19 @@
 namespace amp::cpu {
 namespace {
 
-constexpr int64_t kDepth = 512, kTileDepth = 256;  // maximum number of steps of the depth in a block
+// Maximum number of steps of the depth in a block; kTileDepth: for kernels with AMX tiles.
+constexpr int64_t kDepth = 512, kTileDepth = 256;
 constexpr int64_t kBlockBytes = 512 << 10;  // bytes of a block's B panels, which should stay in the second-level cache
 constexpr int64_t kPackedBytes = 16 << 20;  // bytes of the panels that are packed up front at a time
 constexpr int64_t kTasks = 2;               // minimum of tasks per thread, if the shape allows
 constexpr int64_t kBlockColumns = 512;      // maximum columns of a block
-constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;  // maximum rows of a task: the larger of these two
-constexpr int64_t kDeep = 256;                          // minimal depth for which packing A up front is faster
-constexpr int64_t kTaskColumns = 192;                   // maximum columns of a task that packs B's panels
+// Maximum rows of a task: kTaskRows rows or kTaskRowPanels panels, if these have more rows.
+constexpr int64_t kTaskRows = 112, kTaskRowPanels = 8;
+constexpr int64_t kDeep = 256;         // minimal depth for which packing A up front is faster
+constexpr int64_t kTaskColumns = 192;  // maximum columns of a task that packs B's panels
 
-// Returns true if the kernel can read A's rows unpacked: they have the kernel's type and whole steps, and do not evict
-// each other from the cache.
+// Returns true if the kernel can read A unpacked: A has the kernel's type, its rows consist of whole steps, and the
+// rows do not evict each other from the cache.
 bool readable_in_place(const PackedGemm& g, const MicroKernel& kernel) {
   if (!kernel.row_table || g.a.trans) return false;
   if (kernel.pairs ? g.a.ld % 2 != 0 || g.k % 2 != 0 : g.a.dtype != DType::f32) return false;

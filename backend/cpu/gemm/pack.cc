@@ -24,7 +24,8 @@ const float* as_float(const S* x, int64_t n, float* scratch) {
   return scratch;
 }
 
-// Packs lanes into a panel. row(l) returns the n contiguous elements of lane l.
+// Packs lanes (rows of A or columns of B) into a panel. row(l) returns the n contiguous elements of
+// lane l.
 template <class Row>
 void interleave(int64_t lanes, int64_t n, float* to, int64_t width, const Row& row) {
   const auto transpose_8 = isa_kernels().transpose_8;

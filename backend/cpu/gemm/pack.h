@@ -17,7 +17,7 @@ struct PackSource {
   const void* data;
   DType dtype;       // f32, f16, bf16
   int64_t ld;        // elements between neighbors along the other dimension
-  bool depth_major;  // true: the depth has unit stride; false: the lanes have
+  bool depth_major;  // true: depth has unit stride; false: lanes have unit stride
   // If not null, the elements are those of this matrix, rounded to dtype, and data and ld are not used.
   const QuantizedMatrix* quantized = nullptr;
 };

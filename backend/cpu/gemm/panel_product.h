@@ -29,7 +29,7 @@ class PanelProduct {
   struct Right {
     const float* panels;
     int64_t steps;  // steps along the depth of the whole packed matrix
-    int64_t lane;   // floats of a column within its panel
+    int64_t lane;   // number of floats of one column within its panel
   };
   Right pack(const PackSource& b, int64_t columns, int64_t depth, float* panels) const;
 

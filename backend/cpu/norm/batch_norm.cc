@@ -180,7 +180,8 @@ AMP_INLINE inline void store_sums(const NormOperands<T>& k, const Block<columns>
   }
 }
 
-// Computes dscale = sum dy xhat, dbias = sum dy; dx = scale rstd (dy - [train] (dbias + xhat dscale) / count).
+// Computes dscale = sum dy xhat, dbias = sum dy, and dx = scale rstd (dy - s). In training s = (dbias + xhat dscale)
+// / count, otherwise 0.
 template <class T, class S, bool columns, int activation>
 void differentiate(const NormOperands<T>& k, const Channels& channels) {
   simd_for<T>([&]() AMP_INLINE {

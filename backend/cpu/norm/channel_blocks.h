@@ -70,7 +70,7 @@ struct Wide<double> {
   using type = double;
   static constexpr int64_t lanes = 1;
 };
-// Loads an element or a vector. (References, because the baseline has no registers for wide vectors.)
+// Loads an element or a vector. `to` is a reference, because wide vectors cannot be returned by value (lanes.h).
 template <class V, class T>
 AMP_INLINE inline void load(const T* from, V& to) {
   if constexpr (std::is_same_v<V, T>) {

@@ -54,9 +54,9 @@ int64_t first_tap(const WindowAxis& a, int64_t o) {
   return k < a.kernel ? k : 0;
 }
 
-// The largest input so far of each output of a row. A tap is a position in the window; update() compares one tap of all
-// outputs. Outputs whose tap is outside the input are compared with -inf, so that loops process whole vectors. The CPU
-// would mispredict the branches of a loop over the remaining outputs.
+// The largest input so far of each output of a row. A tap is a position in the window; update() compares one tap of
+// all outputs. Outputs whose tap is outside the input are compared with -inf, so that loops process whole vectors. A
+// tail loop over single outputs would have branches that the CPU often mispredicts.
 template <class T>
 struct MaxRow {
   alignas(64) T best[kChunk], candidates[kChunk];

@@ -113,7 +113,7 @@ AMP_INLINE inline void pool_plane(const SlidingWindow& w, const T* x, T* y, Tap*
   }
 }
 
-// True if rows are whole vectors. Otherwise the branches of their tails cost more than this code saves.
+// True if a row of outputs consists of whole vectors. Otherwise mispredicted branches of tail loops cost too much.
 inline bool grad_gains(const SlidingWindow& w) { return fits(w) && w[2].out % kLanes == 0; }
 
 // Returns the gradient that a sum over overlapping windows would give: -0 becomes 0. T is uint16_t for the bits of

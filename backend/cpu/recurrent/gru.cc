@@ -8,7 +8,8 @@ namespace amp {
 
 namespace {
 
-// Computes h' = (1 - z) n + z h at every step:
+// Computes h' = (1 - z) n + z h at every step. xz, xr and xn are the gates' parts of the input xg
+// (recurrent.h):
 //   z = f(xz + h Rz^T), r = f(xr + h Rr^T), n = g(xn + (r h) Rn^T)
 //   with linear_before_reset: n = g(xn + r hn), hn = h Rn^T + rb
 template <class T>
@@ -76,7 +77,7 @@ Kernel forward(const KernelArgs& a, Carver& c) {
 template <class T>
 struct Cell {
   const T* gates;         // z, r and n after their activation
-  T* slopes;              // gradients of the gates' inputs; that of r only with linear_before_reset
+  T* slopes;              // gradients of the gates' pre-activations; of r's only with linear_before_reset
   const T *before, *hn;   // before: the state before the step; hn: h Rn^T + rb
   const T* above;         // the gradient of the step's output, or null
   T* dh;                  // in: gradient of the state; out: the part that does not pass through gates
@@ -165,7 +166,8 @@ Kernel backward(const KernelArgs& a, Carver& c) {
         }
       });
       by_R.run({D, type}, 3 * H, B, step % 2 != 0, false, [&](const cpu::ProductPiece<T>& piece) {
-        for (int64_t b = piece.begin; b < piece.end; ++b) {  // both terms are 0 for a sequence that has ended
+        // `reset` and the product are 0 for a sequence that has ended.
+        for (int64_t b = piece.begin; b < piece.end; ++b) {
           for (int64_t k = piece.first; k < piece.last; ++k)
             dh[b * H + k] += reset[b * H + k] + piece.at(b, 0)[k - piece.first];
         }

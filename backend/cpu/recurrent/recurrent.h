@@ -1,14 +1,15 @@
 // Recurrent layers (one direction, time-major): the kernels of LSTM, GRU and RNN, and the code that they share.
 //
-// xg (T, B, G H), for G gates, is the part of the pre-activations that comes from the input, including all biases that
-// are simply added. R (G H, H) are the weights of the state. lens (B): the lengths of the sequences, or absent. After
-// the end of a sequence its y is 0 and its state does not change. Gates are saved after their activation, in ONNX's
-// order. Derivatives of activations are computed from the results.
+// xg (T, B, G * H), for G gates, is the part of the pre-activations that comes from the input, including all biases
+// that are simply added. R (G * H, H) are the weights of the state. lens (B): the lengths of the sequences, or
+// absent. After the end of a sequence its y is 0 and its state does not change. Gates are saved after their
+// activation, in ONNX's order. Derivatives of activations are computed from the results.
 //
-//   LSTM(xg, R, h0, c0, lens?, P (3H)?) -> y (T, B, H), h (B, H), c (B, H), gates iofc (T, B, 4H), cells (T, B, H)
+//   LSTM(xg, R, h0, c0, lens?, P (3 * H)?) -> y (T, B, H), h (B, H), c (B, H),
+//       gates iofc (T, B, 4 * H), cells (T, B, H)
 //   LSTMGrad(R, h0, c0, lens?, P?, gates, cells, y, dy?, dh?, dc?) -> dxg, dR, dh0, dc0, dP
-//   GRU(xg, R, h0, lens?, rb (H)?) -> y, h, gates zrh (T, B, 3H), hn (T, B, H)     rb given: linear_before_reset, hn =
-//   h R_h^T + rb
+//   GRU(xg, R, h0, lens?, rb (H)?) -> y, h, gates zrh (T, B, 3 * H), hn (T, B, H)
+//     If rb is given, linear_before_reset is true and hn = h R_h^T + rb.
 //   GRUGrad(R, h0, lens?, rb?, gates, hn, y, dy?, dh?) -> dxg, dR, dh0, drb
 //   RNN(xg, R, h0, lens?) -> y, h;  RNNGrad(R, h0, lens?, y, dy?, dh?) -> dxg, dR, dh0
 // Attributes: reverse; activation, alpha and beta, which have one value per gate function.
@@ -120,7 +121,8 @@ struct Steps {
   }
 };
 
-// dR (n, H) = slopes (rows, n)^T before (rows, H): the gradient of R (slopes: gradients of pre-activations).
+// Computes dR = slopes^T before, the gradient of R, from the gradients of pre-activations. slopes (rows, n), before
+// (rows, H), dR (n, H).
 class StateWeightsGrad {
  public:
   StateWeightsGrad(Carver& carve, DType dR, int64_t rows, int64_t n, int64_t hidden, DType slopes, DType before);

@@ -15,7 +15,8 @@
 
 namespace amp {
 
-static constexpr int64_t kShard = 16384;  // elements; a shard of five arrays fits into a second-level cache
+// Elements per shard; this range of five arrays fits into a second-level cache.
+static constexpr int64_t kShard = 16384;
 
 template <class T>
 Optimizer<T>::Optimizer(const OptimizerConfig& config, std::vector<UpdateSpan> spans, int64_t elements, const T* params,

@@ -1,6 +1,6 @@
 // Zero-gradient rows of tables such as embeddings: no sample has used them so far, so their gradients and moments are
 // zero. Such rows are updated without accessing gradients and moments. The results have the same bits. The memory
-// traffic is a third, or zero without decay.
+// traffic falls to a third, or to zero without weight decay.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class ZeroGradientRows {
  private:
   static constexpr uint8_t kZero = 0, kNew = 1, kOld = 2;  // kNew: nonzero gradient, but moments are still zero
   struct Table {
-    int64_t begin = 0, row = 0;           // elements; row 0: not tracked
+    int64_t begin = 0, row = 0;           // row: elements per row; 0: rows are not tracked
     mutable std::vector<uint8_t> states;  // indexed by row; a row may be in the shards of several threads
     std::atomic_ref<uint8_t> state(int64_t at) const { return std::atomic_ref(states[static_cast<size_t>(at)]); }
     bool nonzero(int64_t at) const { return state(at).load(std::memory_order_relaxed) != kZero; }
