@@ -28,7 +28,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 template <class T>
 LogSum<T> split_log_sum(T top, T log_sum) {
   const T lse = top + log_sum;
-  return {lse, std::isfinite(lse) ? log_sum - (lse - top) : T(0)};  // exact unless top is small: lse's error
+  // rest is the rounding error of lse (Fast2Sum, exact if the magnitude of top is at least that of log_sum).
+  return {lse, std::isfinite(lse) ? log_sum - (lse - top) : T(0)};
 }
 
 // The operands of the forward or the backward kernel. A thread processes one head of one batch entry or
@@ -49,7 +50,7 @@ class Heads {
  protected:
   struct Unit {
     int64_t batch, head, first, queries, keys;
-  };  // first: index of the first token, in queries and in keys
+  };  // first: index of the sequence's first token, in the query and in the key tensor
   Unit unit(int64_t u) const {
     const int64_t outer = u / f_.heads, head = u % f_.heads;
     if (!f_.sequences) return {outer, head, 0, f_.queries, f_.keys};

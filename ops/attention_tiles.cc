@@ -158,7 +158,7 @@ class Forward : Tiles {
 
  private:
   struct Room {
-    float *kt, *v;        // packed in panels
+    float *kt, *v;        // transposed keys, and values, packed in panels
     float *z, *image;     // z: scores; image: exponentials as pairs of bf16
     float *q, *mask, *y;  // copies of rows of the tensors
     float *top, *sum;     // maximum and sum of exponentials of each query

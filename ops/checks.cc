@@ -187,8 +187,8 @@ void dequantize_matrix(const InferCtx& c) {
   holds(2, (checked_mul(rows - 1, at("zero_row_bits", 0)) + used + 7) / 8, "bytes of zero points");
 }
 
-// Checks xg (T, B, G H), R (G H, H), `states` states (B, H), lengths (B), and a vector of `more` H elements (peepholes
-// or reset biases).
+// Checks xg (T, B, G * H) and R (G * H, H) for G gates, `states` states (B, H), lengths (B), and a vector of `more` *
+// H elements (peepholes or reset biases).
 void recurrent(const InferCtx& c, int64_t gates, size_t states, int64_t more) {
   const Dims &x = c.in(0).dims, &r = c.in(1).dims;
   const int64_t hidden = r[1];

@@ -69,12 +69,16 @@ void grad_conv(GradBuilder& g) {
     g.add_grad(2, g.b.reduce_sum(dy, axes, false));
   }
 }
-void grad_conv_grad_x(GradBuilder& g) {  // with T as above: dx = T(dy, w)
+// Adds the gradients of dx = ConvGradX(dy, w): the other two operators, applied to dx's gradient (see the file's
+// top).
+void grad_conv_grad_x(GradBuilder& g) {
   const Attrs a = without_dims(g.attrs());
   if (g.needs(0)) g.add_grad(0, g.op("Conv", {g.dy(0), g.in(1)}, a));
   if (g.needs(1)) g.add_grad(1, g.op("ConvGradW", {g.dy(0), g.in(0)}, with_dims(a, g.dims(g.in(1)))));
 }
-void grad_conv_grad_w(GradBuilder& g) {  // with T as above: dw = T(x, dy)
+// Adds the gradients of dw = ConvGradW(x, dy): the other two operators, applied to dw's gradient (see the file's
+// top).
+void grad_conv_grad_w(GradBuilder& g) {
   const Attrs a = without_dims(g.attrs());
   if (g.needs(0)) g.add_grad(0, g.op("ConvGradX", {g.in(1), g.dy(0)}, with_dims(a, g.dims(g.in(0)))));
   if (g.needs(1)) g.add_grad(1, g.op("Conv", {g.in(0), g.dy(0)}, a));

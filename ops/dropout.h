@@ -9,8 +9,8 @@
 // <functors>: fused kernels are generated from this text (cmake/functors.cmake)
 namespace amp {
 
-// Returns four random words for elements 4 * group to 4 * group + 3 of sample `row` of the micro-batch. State:
-// RunState.
+// Returns four random words for elements 4 * group to 4 * group + 3 of sample `row` of the micro-batch. State is
+// RunState (in generated kernels their own copy of it).
 template <class State>
 HD PhiloxBlock dropout_words(const State& s, int64_t row, int64_t group, uint32_t site) {
   return philox4x32({{static_cast<uint32_t>(group), static_cast<uint32_t>(s.samples_before + row),

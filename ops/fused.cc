@@ -14,7 +14,7 @@ namespace amp {
 namespace {
 
 constexpr int64_t kPart = 512;  // elements per chunk
-constexpr size_t kValues = 64;  // most values that a Fused node's program may have
+constexpr size_t kValues = 64;  // maximum number of values in a Fused node's program
 
 void infer(InferCtx& c) {
   Dims dims;

@@ -9,7 +9,8 @@
 
 namespace amp {
 
-// Returns its kernel. Called in a prepare function (backend/cpu/workspace.h), on the device of the outer kernel.
+// Returns the kernel of a core node. Called in a prepare function (backend/cpu/workspace.h), on the outer kernel's
+// device.
 inline Kernel inner_node(const KernelArgs& outer, Carver& carver, DeviceKind kind, const char* op, const Attrs& attrs,
                          std::vector<Tensor> in, std::vector<Tensor> out) {
   struct Inner {

@@ -8,8 +8,8 @@
 
 namespace amp {
 
-// Inverts the n x n matrix a into y, both in row-major order with elements `step` apart. Overwrites a. For
-// singular matrices the result is infinite or NaN, as if LAPACK's factors were divided.
+// Inverts the n x n matrix a into y, both in row-major order with elements `step` apart. Overwrites a. For a singular
+// matrix a pivot is 0, and the division by it gives infinity or NaN.
 template <class T>
 HD inline void invert(T* a, T* y, int64_t n, int64_t step) {
   const auto at = [&](T* m, int64_t row, int64_t column) -> T& { return m[(row * n + column) * step]; };

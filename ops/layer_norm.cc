@@ -163,7 +163,7 @@ Kernel backward_weights(const KernelArgs& a) {
 }
 
 // The decompositions of the gradients compute mean and rstd from x again, because second derivatives must include how
-// these depend on x.
+// mean and rstd depend on x.
 struct Rows {
   Rows(Builder& b, ValueId input, ValueId upstream, const Attrs& a) : Rows(b, input, upstream, a, a.i("n", 1)) {}
   Rows(Builder& b, ValueId input, ValueId upstream, const Attrs& a, int64_t n)

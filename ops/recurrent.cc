@@ -13,7 +13,7 @@
 namespace amp {
 namespace {
 
-// The sizes of a layer, from the dims of xg (T, B, G H) and R (G H, H).
+// The sizes of a layer, from the dims of xg (T, B, G * H) and R (G * H, H), for G gates.
 struct Sizes {
   int64_t time, batch, gates, hidden;
 };
@@ -95,8 +95,8 @@ const RegisterRecurrent<gru_grad> gru_grad_op{"GRUGrad", infer_gru_grad, nullptr
 const RegisterRecurrent<rnn> rnn_op{"RNN", infer_rnn, grad_rnn, decompose_rnn};
 const RegisterRecurrent<rnn_grad> rnn_grad_op{"RNNGrad", infer_rnn_grad, nullptr};
 
-// FLOPs: in each step forward multiplies the state by R (G H, H), and backward computes the gradients of both. X W^T is
-// a separate MatMul.
+// Returns the FLOPs. In each step, forward multiplies the state by R (G * H, H), and backward computes the gradients
+// of the state and of R. X W^T is a separate MatMul.
 double forward_flops(const KernelArgs& a) {
   return 2.0 * static_cast<double>(a.in[0].numel()) * static_cast<double>(a.in[1].dims.at(1));
 }
@@ -161,9 +161,9 @@ Attrs core_attrs(const std::vector<Activation>& all, size_t first, size_t n, boo
   return {{"reverse", int64_t{reverse}}, {"activation", kinds}, {"alpha", alpha}, {"beta", beta}};
 }
 
-// gates: X W^T of all time steps, plus the biases in B (2 gates H) that are added outside of the recurrence; W (gates
-// H, C) is that of one direction. reset_bias: the bias of a GRU that is added inside of the recurrence
-// (linear_before_reset).
+// gates: X W^T of all time steps, plus the biases in B (2 * gates * H) that are added outside of the recurrence. W
+// (gates * H, input size) is the weight of one direction. reset_bias: the bias of a GRU that is added inside of the
+// recurrence (linear_before_reset).
 struct Projected {
   ValueId gates, reset_bias;
 };

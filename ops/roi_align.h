@@ -82,7 +82,7 @@ struct Between {
       upper = v - static_cast<T>(low);
     }
   }
-  // Returns the weight of element i of the axis in this sample.
+  // Returns the weight that element i of the axis has in a sample at this coordinate.
   HD T weight(int64_t i) const {
     if (!inside) return T(0);
     return (i == low ? T(1) - upper : T(0)) + (i == high ? upper : T(0));
@@ -116,7 +116,8 @@ HD void samples_of(const Shape& s, const Bins<T>& b, int64_t ph, int64_t pw, F f
   }
 }
 
-// Returns the largest weighted corner of plane(position). at, weight: receive its position and weight.
+// Mode max. A corner's product is its weight times its value plane(position). Returns the largest product over all
+// samples of a bin. at, weight: receive the position and the weight of the corner with the largest product.
 template <class T, class Plane>
 HD T largest(const Shape& s, const Bins<T>& b, Plane plane, int64_t ph, int64_t pw, int64_t& at, T& weight) {
   T best = T(0);

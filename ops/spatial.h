@@ -19,7 +19,7 @@ struct Spatial {
 
 enum class AutoPad {
   dilated,    // SAME_*: pads so that n input elements give ceil(n / stride) outputs
-  undilated,  // as if windows were not dilated; may be negative (as in onnxruntime's pools)
+  undilated,  // as if windows were not dilated; pads may be negative (as in onnxruntime's pools)
   left,       // auto_pad is left to the operator
 };
 

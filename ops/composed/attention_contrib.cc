@@ -32,8 +32,8 @@ double scale_of(const Lowering& l, int64_t head) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(head));
 }
 
-// Lowers com.microsoft Attention. Inputs: input (B, S, I), weights (I, 3 H), bias (3 H), mask, past (2, B, N, P, D),
-// attention_bias.
+// Lowers com.microsoft Attention. Inputs: input (B, S, I), weights (I, 3 * H), bias (3 * H), mask, past (2, B, N, P,
+// D), attention_bias.
 void lower_contrib_attention(Lowering& l) {
   Builder& b = l.b;
   if (l.has(6) || l.attrs.i("do_rotary", 0) != 0) l.unsupported("do_rotary and past_sequence_length");
@@ -96,7 +96,7 @@ void lower_multi_head(Lowering& l) {
     }
   }
   int64_t at = 0;
-  for (ValueId& x : part) {  // adds this input's part of the bias (3 H)
+  for (ValueId& x : part) {  // adds this input's part of the bias (3 * H)
     const int64_t head = b.dims(x)[3], n = heads * head;
     if (l.has(3)) x = add(b, x, b.reshape(slice(b, l.in(3), 0, at, n), {heads, 1, head}));
     at += n;

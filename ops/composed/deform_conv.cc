@@ -11,8 +11,8 @@
 namespace amp {
 namespace {
 
-// Lowers DeformConv. Inputs: x (N, C, H, W), weight (M, C / group, kh, kw), offset (N, G kh kw 2, oh, ow) with (y, x)
-// pairs, bias (M), mask (N, G kh kw, oh, ow).
+// Lowers DeformConv. Inputs: x (N, C, H, W), weight (M, C / group, kh, kw), offset (N, G * kh * kw * 2, oh, ow) with
+// (y, x) pairs for G offset groups, bias (M), mask (N, G * kh * kw, oh, ow).
 void lower(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0), w = l.dims(1), o = l.dims(2);

@@ -64,8 +64,8 @@ void lower_global_lp_pool(Lowering& l) {
   l.out(0, root(l.b, l.b.reduce_sum(powers(l.b, l.in(0), p), axes, true), p));
 }
 
-// Lowers Col2Im of (N, C prod(block), L). Each column is a block that is added to the image at the block's position.
-// This is the gradient to the input of a convolution whose kernels each contain a single 1.
+// Lowers Col2Im of (N, C * prod(block), L). Each column is a block that is added to the image at the block's
+// position. This is the gradient to the input of a convolution whose kernels each contain a single 1.
 void lower_col2im(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0), image = l.ints(1), block = l.ints(2);

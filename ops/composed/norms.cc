@@ -13,7 +13,7 @@ namespace amp {
 namespace {
 
 // Lowers GroupNormalization. Normalizes each (image, group) by its own statistics, which is a batch normalization of
-// one image with N G channels. Then scales each channel.
+// one image with N * G channels. Then scales each channel.
 void lower_group_norm(Lowering& l) {
   Builder& b = l.b;
   const Dims x = l.dims(0);

@@ -116,8 +116,8 @@ void lower_dynamic_matmul(Lowering& l) {
   l.out(0, l.has(4) ? add(b, y, l.in(4)) : y);
 }
 
-// Lowers QAttention. Inputs: input (B, S, I), weights (I, 3 H), bias, scale of input, scale of weights, lengths (B),
-// zero point of input, zero point of weights, past.
+// Lowers QAttention. Inputs: input (B, S, I), weights (I, 3 * H), bias, scale of input, scale of weights, lengths
+// (B), zero point of input, zero point of weights, past.
 void lower_quantized_attention(Lowering& l) {
   Builder& b = l.b;
   if (l.has(8) || l.attrs.i("do_rotary", 0) != 0) l.unsupported("a past, or do_rotary");

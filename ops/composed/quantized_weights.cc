@@ -116,8 +116,8 @@ void lower_n_bits(Lowering& l) {
   l.out(0, y);
 }
 
-// Lowers MatMulBnb4. Inputs: A (..., K), B (N K / 2) with the first number of a pair in the high bits, absmax (one per
-// block of the flat weight).
+// Lowers MatMulBnb4. Inputs: A (..., K), B (N * K / 2) with the first number of a pair in the high bits, absmax (one
+// per block of the flat weight).
 void lower_bnb4(Lowering& l) {
   const int64_t n = l.attrs.i("N", 0), k = l.attrs.i("K", 0), block = l.attrs.i("block_size", 0);
   const bool transposed = l.attrs.i("transB", 1) != 0;

@@ -49,7 +49,7 @@ class Unrolled {
 
   bool has(size_t i) const { return i < in_.size() && in_[i]; }
   Term in(size_t i) const { return {b_, in_.at(i)}; }
-  // Returns the gates [first, first + n) of x. x is (B, G H), or a vector with the values of all gates.
+  // Returns the gates [first, first + n) of x. x is (B, G * H) for G gates, or a vector with the values of all gates.
   Term gates(Term x, int64_t first, int64_t n = 1) const {
     return {b_, slice(b_, x, static_cast<int64_t>(x.dims().size()) - 1, first * hidden_, n * hidden_)};
   }
@@ -60,8 +60,8 @@ class Unrolled {
   }
   Term activated(size_t i, Term x) const { return activate(a_, i, x); }
 
-  // Runs all time steps. Returns y and the last states. states: the initial states. step: computes the next states from
-  // x (B, G H) and the previous states; the first state is h.
+  // Runs all time steps. Returns y and the last states. states: the initial states. step: computes the next states
+  // from x (B, G * H) and the previous states; the first state is h.
   std::vector<ValueId> run(std::vector<Term> states,
                            const std::function<std::vector<Term>(Term, const std::vector<Term>&)>& step) const {
     std::vector<ValueId> y(static_cast<size_t>(time_));

@@ -89,8 +89,8 @@ struct CellGrad {
   }
 };
 
-// For the peephole gradient dP (3 H: i, o, f): returns the summand of element `column` that one step of one sequence (a
-// row) contributes.
+// For the peephole gradient dP (3 * H, for the gates i, o, f): returns what one step of one sequence (a row) adds to
+// element `column`.
 struct PeepholeGrad {
   Steps s;
   const float *dgates, *cells, *c0;

@@ -57,7 +57,8 @@ Kernel backward(const KernelArgs& a, Carver& carver) {
     product();
     gelu();
   };
-  KernelArgs two{a.node, {a.in[0], a.in[1]}, a.out, a.workspace, a.state, a.device};  // input 2 is no bias
+  // Omits input 2, which is p and not a bias.
+  KernelArgs two{a.node, {a.in[0], a.in[1]}, a.out, a.workspace, a.state, a.device};
   const auto library = library_product(two, a.out[0], a.in[2], {}, Epilogue::gelu_gradient);
   return guarded(a, library, a.out[0], a.in[2], own);
 }

@@ -38,8 +38,8 @@ struct Unpadded {
 // Returns the unpadded graph. ignored: labels (inputs shaped like the mask) and their value at padded positions.
 // The new graph has additional int64 inputs:
 //   padding.tokens (tokens): positions b * length + s, each once; those from offsets[batch] on are padding
-//   padding.positions, padding.samples (tokens): s and b of these
-//   padding.offsets (batch + 1): start of each sequence, and the end;  padding.firsts (batch): without the end
+//   padding.positions, padding.samples (tokens): the s and the b of each of these positions
+//   padding.offsets (batch + 1): start of each sequence, then the last end;  padding.firsts (batch): the starts only
 // Dropout uses the random bits of the same positions in the padded graph. Call before autodiff; only the values in
 // `outputs` are kept. Outputs that are neither losses nor statistics are undefined at padded positions.
 Unpadded remove_padding(const Graph& g, const PaddingMask& mask, int64_t tokens,
