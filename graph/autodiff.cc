@@ -38,8 +38,8 @@ void Autodiff::contribute(ValueId v, ValueId part) {
   parts_[static_cast<size_t>(v.index)].push_back(b_.cast(part, x.dtype));
 }
 
-// If the parts are gradients of slices that together cover an axis without gaps, returns their Concat. It is cheaper
-// than padding each part with zeros and adding. Otherwise returns an invalid id.
+// If the parts are gradients of slices that together cover an axis without gaps, returns their Concat, which is
+// cheaper than padding each part with zeros and adding. Otherwise returns an invalid id.
 static ValueId join_slices(Builder& b, const std::vector<ValueId>& parts) {
   struct Slice {
     int64_t start;

@@ -75,7 +75,8 @@ class Prober {
       const int64_t is = x.dims[i].value;
       const std::optional<int64_t> named = symbols.of(x.dims[i].symbol);
       if (i == 0)
-        d.push_back(is == 1 && varies_ ? 1 : rows);  // if extents vary, an extent of 1 is not the batch
+        // varies_: some input has another first extent than 1, so this input has no batch dimension.
+        d.push_back(is == 1 && varies_ ? 1 : rows);
       else if (is >= 0)
         d.push_back(is);
       else if (named)
