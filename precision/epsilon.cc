@@ -31,8 +31,10 @@ namespace {
 using Names = std::set<std::string_view>;
 
 struct Floor {
-  double least = 0;       // lower bound of the magnitude; 0: none
-  double most = 0;        // largest value, for a reciprocal of a floor beyond fp16's range; else 0
+  double least = 0;  // lower bound of the magnitude; 0: none
+  // A small floor has a reciprocal beyond fp16's range. If the value is such a reciprocal, its largest magnitude;
+  // else 0.
+  double most = 0;
   bool constant = false;  // whether it is computed from constants only
   std::string why;
 };
