@@ -73,7 +73,8 @@ float Half::decode(uint16_t h) {
   } else if (rest >= 0x400u) {
     x = sign | ((rest << 13) + 0x38000000u);
   } else {
-    const float f = static_cast<float>(rest) * 5.9604644775390625e-8f;  // 2^-24
+    // 2^-24, the unit of fp16's subnormal numbers.
+    const float f = static_cast<float>(rest) * 5.9604644775390625e-8f;
     std::memcpy(&x, &f, 4);
     x |= sign;
   }

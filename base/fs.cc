@@ -112,7 +112,8 @@ void sync_dir(const std::string& path) {
   if (fd < 0) storage_error("cannot open folder", path, errno);
   const int code = sync_file(fd) == 0 ? 0 : errno;
   close_file(fd);
-  if (code != 0 && code != EINVAL) storage_error("cannot make folder durable", path, code);  // EINVAL: not supported
+  // EINVAL: this file system cannot fsync folders.
+  if (code != 0 && code != EINVAL) storage_error("cannot make folder durable", path, code);
 }
 
 int64_t free_bytes(const std::string& path) {
@@ -161,7 +162,8 @@ void replace_dir(const std::string& from, const std::string& to) {
   int code = renamed(from, to);
   if (code == ENOTEMPTY || code == EEXIST) {
     code = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0 ? 0 : errno;
-    if (code == EINVAL || code == ENOSYS || code == EXDEV) {  // cannot exchange, or `to` is in a lower overlay layer
+    // The file system cannot exchange, or `to` is in a lower overlay layer.
+    if (code == EINVAL || code == ENOSYS || code == EXDEV) {
       const std::string aside = from + "-old";
       code = renamed(to, aside);
       if (code == EXDEV) {

@@ -23,7 +23,8 @@ int64_t read_fully(int fd, void* to, int64_t size);
 int64_t read_fully_at(int fd, void* to, int64_t size, int64_t offset);  // the file position does not change
 // Writes all bytes. Returns the number of bytes written; if it is less than `size`, errno says why.
 int64_t write_fully(int fd, const void* from, int64_t size);
-int sync_file(int fd);   // fsync(); -1: errno. Repeated only after EINTR, where pages stay dirty
+// fsync(); -1 if it fails, see errno. Repeated only after EINTR, because pages are then still dirty.
+int sync_file(int fd);
 int close_file(int fd);  // close(); an interruption by a signal is not an error
 
 }  // namespace amp

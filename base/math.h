@@ -25,8 +25,9 @@ HD inline float multiply_add(float a, float b, float c) {
 // e^x; relative error below 2e-7. Overflow gives infinity, NaN stays NaN.
 HD inline float exp(float x) {
   const float c = x < -104.0f ? -104.0f : (x > 89.0f ? 89.0f : x);
-  const float magic = 12582912.0f, shifted = multiply_add(c, 1.44269504f, magic);  // 1.5 2^23: spacing of floats is 1
-  const float n = shifted - magic;                                                 // the nearest integer to c / ln 2
+  // Adding magic = 1.5 * 2^23 rounds to an integer, because floats near magic are 1 apart.
+  const float magic = 12582912.0f, shifted = multiply_add(c, 1.44269504f, magic);
+  const float n = shifted - magic;  // the nearest integer to c / ln 2
   const float r = multiply_add(n, 2.12194440e-4f, multiply_add(-n, 0.693359375f, c));  // c - n ln 2, in two steps
   float p = 1.9924842e-4f;  // polynomial for (e^r - 1 - r) / r^2 on [-0.35, 0.35]
   p = multiply_add(p, r, 1.39321666e-3f);

@@ -48,7 +48,8 @@ HD inline Normal<double> normal(double x) {
 #ifndef __CUDA_ARCH__
 // Returns 2^x for -127 <= x < 128 (0 at -127). The relative error is below 2e-7 for x >= -126.
 inline float power_of_two(float x) {
-  const float magic = 12582912.0f, shifted = x + magic;  // 1.5 2^23: spacing of floats is 1
+  // Adding magic = 1.5 * 2^23 rounds to an integer, because floats near magic are 1 apart.
+  const float magic = 12582912.0f, shifted = x + magic;
   const float f = x - (shifted - magic);
   float p = 1.53458064e-4f;
   p = multiply_add(p, f, 1.33999312e-3f);
