@@ -13,7 +13,7 @@
 namespace amp {
 
 Kernel Device::check_indices(const Tensor&, const IndexBound&, const std::string&) {
-  return [] {};  // the device's kernels check indices themselves, or it runs no kernels
+  return [] {};  // no check: the device's kernels check indices themselves, or the device runs no kernels
 }
 
 HostTensor Device::read(const Tensor& t) {

@@ -12,7 +12,8 @@ struct FunctorText {
   std::string_view text;
 };
 struct FunctorName {
-  std::string_view op, file, functor;  // as "RoundStraight": functor "Round" of file "math_functions"
+  // For example, op "RoundStraight" is functor "Round" of file "math_functions".
+  std::string_view op, file, functor;
 };
 
 std::string_view common_device_text();  // returns the text with which each generated kernel begins

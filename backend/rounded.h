@@ -5,9 +5,10 @@
 
 namespace amp {
 
-// Return a product or a sum, rounded separately. nvcc contracts a product and a sum to an fma, which rounds once. A
-// sampling point that is exactly on a pixel may then be placed before it, or a size that is computed from coordinates
-// may cross an integer. The host's compiler does that only for CPUs with fma, for which this code is not compiled.
+// Return a product or a sum, rounded separately. nvcc would contract a product and a sum to an fma, which rounds only
+// once. A sampling point exactly on a pixel could then be placed before the pixel, or a size that is computed from
+// coordinates could cross an integer. The host's compiler contracts only for CPUs with fma, for which this code is
+// not compiled.
 template <class T>
 HD inline T rounded_product(T a, T b) {
 #ifdef __CUDA_ARCH__

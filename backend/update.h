@@ -62,8 +62,8 @@ struct OptimizerConfig {
   // each unit's gradient, as a multiple of the norm of the unit's weights.
   double max_grad_norm = 0;
   bool centralize = false;  // uses gradient centralization (Yong et al. 2020, arXiv:2004.01461)
-  // Decays of the moving averages of the weights, at most kMaxAverages. With SWA there is one average, and these are
-  // not used.
+  // Decays of the moving averages of the weights, at most kMaxAverages. With SWA there is one average, and these
+  // decays are not used.
   std::vector<double> ema_decays;
   int64_t ema_every = 1;
   bool ema_warmup = false;

@@ -78,8 +78,8 @@ struct RuleSettings {
   double amsgrad = 0, centered = 0;                                // flags: 0 or 1
   double trust_coeff = 0.001, trust_clip = 0, always_adapt = 0;    // of lars and lamb; the last two are flags
   double hessian_power = 1, rho = 0.01;                            // of adahessian; rho: of sophia
-  double hessian_interval = 1;                                     // steps between two estimates
-  double average_kernels = 0, gaussian = 0;                        // flags for the estimate
+  double hessian_interval = 1;                                     // steps between two estimates of the diagonal
+  double average_kernels = 0, gaussian = 0;                        // flags for the estimate of the Hessian's diagonal
   double weight_lr_power = 2, r = 0;                               // of schedule_free
   double eps2 = 1e-3, clip_threshold = 1, decay_rate = -0.8;       // of adafactor
   double scale_parameter = 0, relative_step = 0, warmup_init = 0;  // flags of adafactor

@@ -11,7 +11,7 @@ namespace amp {
 namespace {
 
 struct Shape {
-  int64_t batch, channels, in, out;  // in, out: spatial elements
+  int64_t batch, channels, in, out;  // in, out: number of spatial positions of x and of y
   Dims size;
   SampleMode mode;
   SamplePadding padding;
@@ -95,7 +95,8 @@ Kernel backward(const KernelArgs& a, Carver& c) {
     x.load();
     const T *image = x.input(0), *grid = x.input(1), *dy = x.input(2);
     T *const dx = x.output(0), *const dgrid = x.output(1);
-    parallel_for(s.batch, [&](int64_t n) {  // one thread per image, because outputs may share sources
+    // One thread per image, because several outputs may add to one element of dx.
+    parallel_for(s.batch, [&](int64_t n) {
       std::fill_n(dx + n * s.channels * s.in, s.channels * s.in, T(0));
       for (int64_t p = 0; p < s.out; ++p) {
         const int64_t at = (n * s.out + p) * static_cast<int64_t>(d);

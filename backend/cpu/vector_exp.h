@@ -36,7 +36,8 @@ struct Exp2 {
   // above 127. Uses references, because vectors wider than the baseline's cannot be passed by value.
   template <bool Small = false>
   AMP_INLINE static void run(const V& x, V& to) {
-    constexpr float low = -127.0f, high = 127.0f, magic = 12582912.0f / (1 << kBits);  // the ulp of magic is 1 / n
+    // Floats near magic are 1 / n apart.
+    constexpr float low = -127.0f, high = 127.0f, magic = 12582912.0f / (1 << kBits);
     V c = x < low ? V{} + low : x;
     if constexpr (!Small) c = c > high ? V{} + high : c;
     const V shifted = c + magic;

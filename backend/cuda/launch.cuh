@@ -53,14 +53,14 @@ void launch(CudaDevice& d, const Grid& g, const K& kernel) {
 
 template <class F>
 struct ForEach {
-  static constexpr int max_threads = 256;  // the most that loop_grid() launches
+  static constexpr int max_threads = 256;  // threads of the largest block that loop_grid() launches
   F f;
   int64_t n;
   DEV void operator()() const {
     for (int64_t i = global_index(); i < n; i += global_threads()) f(i);
   }
 };
-template <class F>  // 64 registers if F has no min_blocks
+template <class F>  // without F::min_blocks, a thread may use 64 registers
 struct MinBlocks<ForEach<F>> : std::integral_constant<int, MinBlocks<F>::value ? MinBlocks<F>::value : 4> {};
 
 // Returns the grid of a loop over n elements: several times the blocks that fill the device, but no more than there is

@@ -72,7 +72,8 @@ void GuardedProduct::prove(const void* a, const void* b, const Results& results,
     if (e.id() != "E_OOM") throw;
     return own();  // there is no memory for the comparison, so the built-in kernels run
   }
-  device_.copy(other.c.data, results.c.data, other.c.bytes());  // the product is added to these values
+  // The library adds its product to the same initial values.
+  device_.copy(other.c.data, results.c.data, other.c.bytes());
   own();
   const bool ran = library_->run(a, b, other.c.data, other.extra.data);
   const std::optional<bool> right = agrees(ran, results, other);

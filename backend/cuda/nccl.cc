@@ -92,8 +92,8 @@ NcclRanks::~NcclRanks() {
   }
   changed_.notify_all();
   watcher_.join();
-  // Waits for work in flight, which uses the communicator, and destroys the communicator. After an error it does
-  // neither, because both may wait for a lost rank.
+  // Waits for work in flight, which uses the communicator, and destroys the communicator. After an error the
+  // destructor does neither, because both may wait for a lost rank.
   int error = nccl::kSuccess;
   if (api_.comm_get_async_error(comm_, &error) != nccl::kSuccess || error != nccl::kSuccess) return;
   try {

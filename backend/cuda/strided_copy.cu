@@ -72,8 +72,9 @@ struct Transposition {
 
   const T* x;
   T* y;
-  int64_t a, b, a_stride, b_stride;  // axes; stride of a in the destination, of b in the source
-  Divisor squares_a, squares_b;      // number of square tiles along each axis
+  // a, b: extents of these axes; a_stride: a's stride in the destination; b_stride: b's stride in the source.
+  int64_t a, b, a_stride, b_stride;
+  Divisor squares_a, squares_b;  // number of square tiles along each axis
   CopyAxes outer;
   int64_t squares;
 

@@ -167,7 +167,7 @@ struct KeepCopies {
 struct Unit {
   int64_t begin = 0, count = 0;
   bool matrix = false;
-  double factor = 0;  // factor of the bound; 0: no clipping
+  double factor = 0;  // bound of the gradient's norm, as a multiple of the weights' norm; 0: no clipping
 };
 // Centralizes each unit's gradient and clips it relative to the norm of the unit's weights. A block takes one unit at a
 // time.

@@ -101,8 +101,8 @@ void pack_image_rows(const ChannelPlan&, const float* source, float* to, int64_t
 // The content of the 4-byte elements of packed images.
 enum class Elements {
   floats,         // fp32
-  channel_pairs,  // bf16 of channels 2 i and 2 i + 1, for sums over channels
-  image_pairs,    // bf16 of images 2 i and 2 i + 1, for sums over images
+  channel_pairs,  // an element is a pair of bf16 (channels 2 * i and 2 * i + 1), for sums over channels
+  image_pairs,    // an element is a pair of bf16 (images 2 * i and 2 * i + 1), for sums over images
 };
 struct ImageSource {
   Stored data;

@@ -48,7 +48,7 @@ AMP_INLINE inline void ChannelWeights::pair_columns_apart(int64_t at, int64_t co
                                                           int64_t n, float* to) const {
   using V = typename Words<Lanes>::V;
   using Word = typename Words<Lanes>::Word;
-  alignas(64) float twos[kMostTaps + 16][16];  // [elements 2 i and 2 i + 1][column]
+  alignas(64) float twos[kMostTaps + 16][16];  // indexed by [pair of elements 2 * i and 2 * i + 1][column]
   const int64_t most = kMostTaps / taps;
   for (int64_t m = 0; m < width; m += 16) {
     for (int64_t c = 0; c < n; c += most) {
@@ -112,7 +112,8 @@ AMP_INLINE inline void ChannelWeights::channels_apart(const std::vector<int64_t>
       load_columns<Lanes>(at + m * taps, count, first + c, taps == 1 ? row : block);
       if (taps == 1) {
         std::fill(row + count, row + 16, 0.0f);
-      } else if (of_taps.size() < 8 && count == 16) {  // cheaper than a transpose of 16 taps
+        // For few taps, these copies are faster than transposing 16 taps.
+      } else if (of_taps.size() < 8 && count == 16) {
         for (size_t t = 0; t < of_taps.size(); ++t) {
           for (int64_t i = 0; i < 16; ++i) row[static_cast<int64_t>(t) * n * width + i] = block[i * taps + of_taps[t]];
         }

@@ -17,7 +17,7 @@ namespace {
 
 using namespace conv_tiles;
 
-constexpr int64_t kWide = 8;     // lanes; a CPU can load two unaligned vectors of 8 per cycle
+constexpr int64_t kWide = 8;     // lanes per vector; a CPU can load two unaligned vectors of 8 floats per cycle
 constexpr int64_t kVectors = 8;  // output vectors at a time; independent sums hide the latency of additions
 constexpr int64_t kTapsAtOnce = 10;
 // Number of terms that are summed in fp32 before their sum is added to a total in fp64.

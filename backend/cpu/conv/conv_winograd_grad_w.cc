@@ -34,7 +34,7 @@ struct WeightGradient {
   Tiling tiling;
   Planes inputs, outputs;
   int64_t c, m;                   // input and output channels
-  int64_t group = 1, shards = 1;  // blocks per group; shards of tasks
+  int64_t group = 1, shards = 1;  // group: number of blocks per group; shards: number of shards of the tasks
   Stored x, dy;
   float *dw, *v = nullptr, *d = nullptr, *sums = nullptr;
 

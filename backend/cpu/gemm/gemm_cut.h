@@ -43,8 +43,9 @@ struct GemmCut {
   int64_t depth;     // steps in a block
   int64_t columns;   // columns in a block
   Panels a, b;
-  int64_t chunk, packed_steps;  // columns and steps of B that are packed at a time; all of B if the tasks pack it
-  bool keeps_sums;              // a task keeps the sums of all its columns outside of C between blocks of the depth
+  // Columns (chunk) and steps (packed_steps) of B that are packed at a time. If the tasks pack B, these are all of B.
+  int64_t chunk, packed_steps;
+  bool keeps_sums;  // a task keeps the sums of all its columns outside of C between blocks of the depth
   int64_t row_tasks, column_tasks;
 };
 

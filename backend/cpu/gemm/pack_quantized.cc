@@ -118,7 +118,8 @@ class Writer {
       for (int64_t p = 0; p < depth; p += deep, from += kSquare) {
         transpose_bytes(from, m_.row_bits / 8, bytes_);
         float* const to = panel + (pairs ? p / 2 * width_ : p * width_) + g;
-        for (int64_t b = 0; b < kSquare; b += kSquare / per_byte) {  // 16 steps, which have one scale per lane
+        // A pass handles 16 steps, in which each lane has one scale.
+        for (int64_t b = 0; b < kSquare; b += kSquare / per_byte) {
           if (const int64_t next = (p0 + p + b * per_byte) / m_.block_columns; next != block) {
             block = next;
             load_scales(r0 + g, block);
@@ -134,9 +135,9 @@ class Writer {
     }
   }
 
-  // Packs rows [r0, r0 + depth) of columns [c0, c0 + lanes) as panels whose lanes are columns of the matrix. It goes
-  // row by row, because the columns of a row are in the same cache lines. lanes: a multiple of `width_`. panel: floats
-  // of a panel.
+  // Packs rows [r0, r0 + depth) of columns [c0, c0 + lanes) as panels whose lanes are columns of the matrix. The loop
+  // processes one row after the other, because the columns of a row are in the same cache lines. lanes: a multiple of
+  // `width_`. panel: number of floats of a panel.
   AMP_INLINE void along(int64_t r0, int64_t depth, int64_t c0, int64_t lanes, int64_t panel, float* panels) {
     constexpr int64_t kGroups = 16, kAhead = 16, kLine = 64;
     int64_t block[kGroups];
@@ -149,7 +150,8 @@ class Writer {
         to[g] = panels + lane / width_ * panel + lane % width_;
       }
       for (int64_t p = 0; p < depth; p += pairs ? 2 : 1) {
-        for (int64_t s = 0; s < (pairs ? 2 : 1); ++s) {  // the hardware prefetcher finds no pattern in distant rows
+        // prefetches, because the hardware prefetcher finds no pattern in rows that are far apart.
+        for (int64_t s = 0; s < (pairs ? 2 : 1); ++s) {
           const int64_t row = r0 + std::min(p + s + kAhead, depth - 1);
           for (int64_t b = 0; b < groups * kSquare * m_.bits / 8; b += kLine)
             __builtin_prefetch(m_.data + (row * m_.row_bits + (c0 + l) * m_.bits) / 8 + b);

@@ -195,8 +195,8 @@ AMP_INLINE inline void column_sums(const Layout& l, const Block<true>& block, do
     }
   }
 }
-// sum[c][k] = sum over batch and space of term k of f, for the channels of a block. f(channel values, position,
-// terms) processes an element or a vector.
+// sum[c][k] = the sum over batch and space of values[k], for each channel c of a block. f(channel values, position,
+// values) computes `values` for an element or a vector.
 template <class T, int K, bool columns, class F>
 AMP_INLINE inline void channel_sums(const Layout& l, const Block<columns>& block, double (*sum)[K], F&& f) {
   if constexpr (columns) {

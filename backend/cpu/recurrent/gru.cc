@@ -129,8 +129,8 @@ Kernel backward(const KernelArgs& a, Carver& c) {
   const bool usual = f.kind == Activation::sigmoid && g.kind == Activation::tanh;
   T* const reset = c.take<T>(B * H);
   T* const before = c.take<T>(T_ * B * H);
-  T* const through_n = c.take<T>(T_ * B * H);  // left factor of the gradient of Rn: dn, or r dn
-  T* const into_n = c.take<T>(T_ * B * H);     // right factor of the gradient of Rn: r h, or h
+  T* const through_n = c.take<T>(T_ * B * H);  // left factor of the gradient of Rn: dn, or r dn if `after`
+  T* const into_n = c.take<T>(T_ * B * H);     // right factor of the gradient of Rn: r h, or h if `after`
   const cpu::RepeatedProduct<T> by_R(c, a.in[0].dtype, 1, H, 2 * H, false), by_Rn(c, a.in[0].dtype, 1, H, H, false);
   const DType type = DTypeOf<T>::value;
   const StateWeightsGrad of_gates(c, type, T_ * B, 2 * H, H, type, type), of_n(c, type, T_ * B, H, H, type, type);

@@ -73,7 +73,7 @@ class CpuUpdate final : public DeviceUpdate {
     if (spec_.momentum) optimizer_.set_momentum(spec_.momentum(optimizer_.steps()));
     optimizer_.add_noise(spec_.grads, scale);
     GradStats stats = optimizer_.inspect(spec_.grads, scale, spec_.curvature);
-    stats.found_inf |= !statistics_finite();  // an activation overflowed but did not affect the gradients
+    stats.found_inf |= !statistics_finite();  // statistics may overflow although all gradients are finite
     stats.found_inf |= std::exchange(state_.ascent_found_inf, 0) != 0;
     if (optimizer_.transforms_gradients() && !stats.found_inf)
       optimizer_.transform_gradients(spec_.params, spec_.grads, scale);

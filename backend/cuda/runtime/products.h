@@ -31,7 +31,7 @@ class Products {
   class WithEpilogue;
   void describe(Plan& p, const Gemm& g, const EpilogueProduct* more) const;  // sets the plan's operation and layouts
   // Returns null if the library has no algorithm for a product with a bias or an epilogue. Throws E_CUDA
-  // (Exit::unsupported) if it has none for a product without them.
+  // (Exit::unsupported) if the library has no algorithm for a plain product.
   std::shared_ptr<Plan> make_plan(const Gemm& g, const EpilogueProduct* more) const;
   bool recall(Plan& plan, const std::string& key);  // reads the stored algorithm; false: none, or the driver refuses it
   void tune(Plan& plan, const std::string& key, const void* a, const void* b, void* c, void* extra);

@@ -27,7 +27,8 @@ struct Bfdot {
     return vbfdotq_laneq_f32(sum, pairs(y), pairs(x), Lane);
   }
   static float32x4_t scalar(float32x4_t sum, float32x4_t y, float x) {
-    const float32x2_t loaded = vset_lane_f32(x, vdup_n_f32(0), 0);  // one load, which clears the other lanes
+    // A single load, which sets the other lane to 0.
+    const float32x2_t loaded = vset_lane_f32(x, vdup_n_f32(0), 0);
     return vbfdotq_lane_f32(sum, pairs(y), vreinterpret_bf16_f32(loaded), 0);
   }
 };

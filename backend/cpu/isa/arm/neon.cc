@@ -82,7 +82,8 @@ void dropout(const DropoutLanes& d, int64_t groups, float* factor) {
 }
 
 void neon_chains(int64_t rounds, float factor, volatile float* out, double* flops) {
-  constexpr int kChains = 24;  // more than latency times throughput, which is 16 on the widest CPUs
+  // Independent chains; more than latency times throughput (16 on the widest CPUs).
+  constexpr int kChains = 24;
   const float32x4_t x = vdupq_n_f32(factor), y = vdupq_n_f32(1 - factor);
   float32x4_t acc[kChains];
 #pragma GCC unroll 24

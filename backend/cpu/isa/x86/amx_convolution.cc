@@ -111,7 +111,8 @@ void correlate(int64_t width, const float* image, const int64_t* base, const int
     for (int64_t i = 0; !whole && i < kPixels; ++i)
       gather_depth(image + base[i], offset, channels, begin, end, copy[0][i], kPixels * kTile);
     Weights b{bytes(w + begin * width), 4 * width, -1, bytes(last_weights)};
-    if (const int64_t used = (end - begin) % kTile; used > 0) {  // the memory after the weights may contain NaN bits
+    // Pads the last group with zeros, because memory after the weights may contain NaN bits.
+    if (const int64_t used = (end - begin) % kTile; used > 0) {
       b.last = groups - 1;
       std::copy_n(w + (end - used) * width, used * width, last_weights);
       std::fill_n(last_weights + used * width, (kTile - used) * width, 0.0f);

@@ -71,7 +71,8 @@ constexpr uint32_t kMultiply[2] = {0xD2511F53u, 0xCD9E8D57u}, kAdd[2] = {0x9E377
     for (const auto& w : v) {
       const __m256i x = _mm256_or_si256(_mm256_and_si256(w[0], low), _mm256_slli_epi64(w[1], 32)),
                     y = _mm256_or_si256(_mm256_and_si256(w[2], low), _mm256_slli_epi64(w[3], 32));
-      const __m256i even = _mm256_unpacklo_epi64(x, y), odd = _mm256_unpackhi_epi64(x, y);  // groups {0, 2}, {1, 3}
+      // even: groups 0 and 2; odd: 1 and 3.
+      const __m256i even = _mm256_unpacklo_epi64(x, y), odd = _mm256_unpackhi_epi64(x, y);
       for (const __m256i words :
            {_mm256_permute2x128_si256(even, odd, 0x20), _mm256_permute2x128_si256(even, odd, 0x31)}) {
         const __m256i kept = _mm256_cmpeq_epi32(_mm256_max_epu32(words, threshold), words);

@@ -36,7 +36,8 @@ struct Steps {
 };
 
 // There is one struct per instruction set: a vector of fp32, and the multiply-add of a broadcast element of A with a
-// vector of B. Each struct contains its loops, because a target attribute does not apply to templates that it calls.
+// vector of B. Each struct contains its loops, because a function's target attribute does not apply to templates that
+// the function calls.
 struct Sse {
   static constexpr int kRows = 6, kLanes = 4;
   template <int R, int V, bool ByRows>
