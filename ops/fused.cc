@@ -193,8 +193,8 @@ OpDef def() {
   d.infer = infer;
   d.not_differentiable = true;
   d.min_inputs = 1;
-  // A Fused node may contain a Dropout, but its effect is not set to Effect::random. No pass after its creation folds
-  // or merges nodes, so that is not needed.
+  // A Fused node may contain a Dropout, but its effect is not set to Effect::random. The effect matters only to
+  // passes that fold or merge nodes, and none of these runs after Fused nodes are created.
   d.may_overwrite = true;
   return d;
 }

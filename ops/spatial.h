@@ -20,7 +20,7 @@ struct Spatial {
 enum class AutoPad {
   dilated,    // SAME_*: pads so that n input elements give ceil(n / stride) outputs
   undilated,  // as if windows were not dilated; pads may be negative (as in onnxruntime's pools)
-  left,       // auto_pad is left to the operator
+  left,       // auto_pad is ignored here; the operator applies it itself
 };
 
 // Reads and checks the attributes. kernel: from the weight; if it is empty, the attribute is required. in: the

@@ -42,7 +42,8 @@ void lower_lp_pool(Lowering& l) {
   for (size_t i = 0; i < s.kernel.size(); ++i) {
     const int64_t o = s.out(i, x[i + 2], ceil);
     s.end[i] = std::max(s.end[i],
-                        (o - 1) * s.strides[i] + s.reach(i) - x[i + 2] - s.begin[i]);  // padding adds 0
+                        // A larger end padding adds only zeros to the sums.
+                        (o - 1) * s.strides[i] + s.reach(i) - x[i + 2] - s.begin[i]);
     plane.push_back(x[i + 2]);
     kernel.push_back(s.kernel[i]);
     out.push_back(o);

@@ -56,7 +56,8 @@ ValueId crop(Builder& b, ValueId x, Pads& p) {
 ValueId pad_constant(Builder& b, ValueId x, const Pads& p, ValueId value) {
   const Dims in = b.dims(x);
   const std::vector<int64_t> steps(in.size(), 1);
-  Dims out = in, inside(in.size(), 1), mask_dims(in.size(), 1);  // extent 1 stands for axes without padding
+  // inside, mask_dims: extent 1 on axes without padding.
+  Dims out = in, inside(in.size(), 1), mask_dims(in.size(), 1);
   for (size_t d = 0; d < in.size(); ++d) {
     out[d] += p.begin[d] + p.end[d];
     if (out[d] != in[d]) {

@@ -190,7 +190,7 @@ std::vector<int64_t> all_axes(const Lowering& l) {
   return axes;
 }
 
-Rule simple_rule(const Lowering& l) {  // for Upsample and Resize 10
+Rule simple_rule(const Lowering& l) {  // rule of Upsample and of Resize in opset 10
   Rule r;
   r.mode = l.attrs.s("mode", "nearest");
   r.coordinates = "asymmetric";

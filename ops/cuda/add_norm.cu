@@ -17,7 +17,8 @@ struct Forward {
   Branch a;
   Sum x;
   Ref scale, bias, b;
-  const float *x_mean, *x_rstd;  // null: x is added; else x's norm, computed from these
+  // null: the residual is x; else it is x's norm, computed with these statistics.
+  const float *x_mean, *x_rstd;
   Ref x_scale, x_bias;
   Sum y, s;
   Branch copy;

@@ -99,7 +99,8 @@ struct CellGrad {
   Activation f, g;
   bool after;
   const float *gates, *hn, *before, *dy;  // tensors of step t; before: the state before the step; dy may be null
-  float *dgates, *left, *right, *dh;  // dRn = left^T right; left Rn is the gradient of the operand that Rn multiplies
+  // dRn = left^T right. The product left Rn is the gradient of the operand that Rn multiplies.
+  float *dgates, *left, *right, *dh;
   int64_t t;
   DEV void operator()(int64_t e) const {
     const int64_t H = s.hidden, b = e / H, k = e - b * H;

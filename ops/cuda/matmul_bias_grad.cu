@@ -1,6 +1,6 @@
 // The kernels of MatMulBiasGrad (ops/matmul_bias_grad.h): the gradients of a linear layer's weight and bias. cuBLASLt
 // computes the product and the column sums in one launch if it supports the types; its first result is checked
-// (library_product.h). Without it, a separate kernel computes the sums.
+// (library_product.h). If cuBLASLt does not compute the sums, a separate kernel does.
 #include "backend/cuda/library_product.h"
 #include "backend/cuda/staged.h"
 #include "ops/cuda/column_sums.cuh"

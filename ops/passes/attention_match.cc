@@ -187,7 +187,7 @@ ValueId emit_attention(Builder& b, const AttentionMatch& m, const std::function<
     k = b.transpose(k, b.rank(k) == 3 ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 1, 3, 2});
   std::vector<ValueId> in{at(m.q), k, at(m.v)};
   const Dims dq = b.dims(in[0]);
-  const bool one_batch = dq.size() == 3;  // (B N, S, H) becomes B N batch entries with one head
+  const bool one_batch = dq.size() == 3;  // (B * N, S, H) becomes B * N batch entries with one head
   const auto with_heads = [&](Dims d) {
     if (one_batch && d.size() == 3) d.insert(d.begin() + 1, 1);
     while (d.size() < 4) d.insert(d.begin(), 1);

@@ -189,7 +189,7 @@ const char* gelu_gate(NormMatcher& m, ValueId gate, ValueId x) {
   if (!cubic || (cubic->in[0] != x && cubic->in[1] != x)) return nullptr;
   std::vector<ValueId> f;
   factors(m, cubic->in[0] == x ? cubic->in[1] : cubic->in[0], f, 4);
-  if (f.size() == 3) {  // a shared x^2 is a single value
+  if (f.size() == 3) {  // x^2 may be one value that several products read
     std::vector<ValueId> more;
     for (const ValueId v : f) {
       const Node* sq = m.producer(v, "Mul");

@@ -198,7 +198,7 @@ class RowSelector {
       if (x.size() == rank && places_.has_form(x, f))
         in[i] = f;
       else if (extent(0) != 1 || (!f.flat && extent(f.axis) != 1))
-        return {};  // the operand is repeated over batch or length only
+        return {};  // the operand broadcasts along only one of batch and length
     }
     return in;
   }

@@ -1,9 +1,9 @@
-// Row selection: computes only the rows (tokens) that a loss reads. Rows whose label is ignored, such as the prompts of
-// a conversation, add nothing to a loss. So after the last operator that mixes rows (attention), only the other rows
-// are gathered and computed. This concerns the norms and products after it, and the head, whose logits are the largest
-// tensor of a language model. Losses and gradients are the same up to the order of sums. Slice hoisting
-// (slice_hoisting.h) does the same for rows that are fixed in the graph; here they differ by batch. Modeled on "sparse
-// prediction" of masked language models (ModernBERT, Warner et al. 2024, arXiv:2412.13663).
+// Row selection: computes only the rows (tokens) that a loss reads. Rows whose label is ignored, such as the prompts
+// of a conversation, add nothing to a loss. So after the last attention, which mixes rows, only the other rows are
+// gathered and computed. This saves work in the norms and products after the attention, and in the head, whose logits
+// are the largest tensor of a language model. Losses and gradients are the same up to the order of sums. Slice
+// hoisting (slice_hoisting.h) does the same for rows that are fixed in the graph; here the rows differ by batch.
+// Modeled on "sparse prediction" of masked language models (ModernBERT, Warner et al. 2024, arXiv:2412.13663).
 #pragma once
 
 #include <map>
@@ -41,8 +41,9 @@ inline constexpr const char* kRowInput = "labeled.rows";
 std::optional<RowSelection> find_label_rows(const Graph& g, const std::map<std::string, int64_t>& ignored,
                                             const Evaluator& evaluator);
 // Returns a graph that computes `rows` rows where the selection permits it, with the additional input kRowInput.
-// Dropout uses the same rows' random bits in g. Rows are computed in chunks of `chunk` rows, by one subgraph after the
-// other, whose losses are added. order_chunks() then orders the nodes so that the memory of one chunk suffices.
+// Dropout uses the random bits that the same rows have in g. Rows are computed in chunks of `chunk` rows, by one
+// subgraph after the other, whose losses are added. order_chunks() then orders the nodes so that the memory of one
+// chunk suffices.
 Graph select_rows(const Graph& g, const RowSelection& selection, int64_t rows, int64_t chunk,
                   const Evaluator& evaluator);
 

@@ -121,7 +121,7 @@ class Packer {
     Dims d = b_.dims(y);
     const int64_t inner = numel(d) / tokens_;
     const DType type = b_.dtype(y);
-    if (!is_float(type)) y = b_.cast(y, DType::f32);  // adds 0 to each element
+    if (!is_float(type)) y = b_.cast(y, DType::f32);  // ScatterRows needs a floating-point type
     y = b_.op("ScatterRows", {b_.reshape(y, {tokens_, inner}), places_},
               {{"outer", int64_t{1}}, {"n", places()}, {"inner", inner}, {"dims", Dims{places(), inner}}});
     if (!is_float(type)) y = b_.cast(y, type);
