@@ -20,7 +20,8 @@ namespace {
 
 constexpr double kHeadroom = 2;
 constexpr double kMaxScale = 16777216;  // 2^24
-constexpr double kPoor = 0x1p-6;        // a relative error (PlanGroup::error) above this is more than rounding
+// A larger relative error (PlanGroup::error) than this is more than rounding.
+constexpr double kPoor = 0x1p-6;
 
 std::string digits(double v) {
   char text[32];
