@@ -62,8 +62,8 @@ class NewFile {
   int fd_ = -1;
 };
 
-// Exclusive use of a folder by one process: flock on "<dir>/.lock", which the system releases when the holder ends for
-// any reason. The file contains the holder's name. Code that clears the folder must keep it.
+// Exclusive use of a folder by one process: flock on "<dir>/.lock", which the system releases when the holder ends
+// for any reason. The lock file contains the holder's name. Code that clears the folder must keep the lock file.
 class DirLock {
  public:
   // The folder must exist. Fails with E_LOCKED (exit code 11), naming pid, host and start time, if another process

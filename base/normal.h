@@ -72,7 +72,8 @@ HD inline float normal_cdf(float x) {
   return normal(x).cdf;
 #else
   const float u = std::fabs(x);
-  float p = -1.81341903e-8f;  // polynomial in u: log2(cdf(-u)) on [0, 6], within 2e-8 / cdf(-u), at most 1e-6
+  // Polynomial in u for log2(cdf(-u)) on [0, 6]; error at most 2e-8 / cdf(-u), and at most 1e-6.
+  float p = -1.81341903e-8f;
   p = multiply_add(p, u, 5.85515068e-7f);
   p = multiply_add(p, u, -8.06053704e-6f);
   p = multiply_add(p, u, 5.97719522e-5f);
@@ -94,7 +95,7 @@ HD inline float gelu_slope(float x) {
 #else
   const float u = std::fabs(x), v = u > 14.0f ? 14.0f : u;  // at v = 14, e^(-v^2 / 2) is already 0 in fp32
   const float power = -0.72134752f * v * v;                 // log2(e^(-v^2 / 2))
-  float p = 1.25365374e-8f;                                 // polynomial in v: gelu_slope(-v) e^(v^2 / 2) on [0, 6]
+  float p = 1.25365374e-8f;                                 // polynomial in v for gelu_slope(-v) e^(v^2 / 2) on [0, 6]
   p = multiply_add(p, v, -4.62763287e-7f);
   p = multiply_add(p, v, 7.64343815e-6f);
   p = multiply_add(p, v, -7.51155370e-5f);

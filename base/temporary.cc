@@ -37,7 +37,7 @@ TemporaryPath::TemporaryPath(const std::string& path) {
 TemporaryPath::~TemporaryPath() {
   if (slot_ < 0) return;
   for (int expected = kSet; !states[slot_].compare_exchange_strong(expected, kFree); expected = kSet)
-    ::pause();  // another thread is ending the process
+    ::pause();  // the slot is claimed: another thread is ending the process
 }
 
 void remove_temporaries() {
