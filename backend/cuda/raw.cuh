@@ -81,7 +81,7 @@ DEV uint32_t float_to_bits(float f) {
 #endif
 }
 
-// Loads W elements of fp32, fp16 or bf16 as floats, as fetch() does. Other types are not supported, because each check
+// Loads W elements of fp32, fp16 or bf16 as floats. As in fetch(), other types are not supported, because each check
 // of a type would add code at every call.
 template <int W>
 DEV void load_some(const Ref& r, int64_t i, float (&out)[W]) {

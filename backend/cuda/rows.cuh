@@ -1,4 +1,5 @@
-// Kernels over rows of the last axis. A short row has one warp, a long row has one block.
+// Kernels over rows of the last axis. One warp processes a short row, one block processes a long
+// row.
 #pragma once
 
 #include "backend/cuda/launch.cuh"

@@ -190,7 +190,7 @@ DEV void load_b_pair(const uint16_t* m, int ld, TileB& left, TileB& right) {
   left = {{r[0], r[1]}};
   right = {{r[2], r[3]}};
 }
-// Loads two B of a (16, 16) matrix that is stored at m untransposed.
+// Loads the left and the right B of a (16, 16) matrix, which is stored at m without transposition.
 DEV void load_b_pair_rows(const uint16_t* m, int ld, TileB& left, TileB& right) {
   uint32_t r[4];
   load_matrices_transposed(r, m + (lane() & 15) * ld + (lane() >> 4) * 8);

@@ -171,7 +171,7 @@ struct Measure {
   }
 };
 
-// Computes the norms of each span from the sums of the span's shards. Each span has one block.
+// Computes the norms of each span from the sums of the span's shards. One block computes one span.
 struct SpanNorms {
   static constexpr bool cooperative = true;
   const NormTerms<double>* parts;

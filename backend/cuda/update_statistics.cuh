@@ -25,7 +25,7 @@ struct WeightStatistics {
   }
 };
 
-// Checks that staged statistics are finite. Each statistic has one block.
+// Checks that staged statistics are finite. One block checks one statistic.
 struct InspectStatistics {
   static constexpr bool cooperative = true;
   const Statistic* statistics;

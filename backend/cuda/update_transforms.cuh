@@ -58,7 +58,7 @@ struct InspectShards {
   }
 };
 
-// Computes the coefficient of each clipping group after Decide. Each group has one block.
+// Computes the coefficient of each clipping group after Decide. One block computes one group.
 struct ClipGroups {
   static constexpr bool cooperative = true;
   const UpdateState* state;

@@ -82,7 +82,7 @@ Kernel staged(Kernel body, const Staged<T>& out, const In&... in) {
   };
 }
 
-// Numbers of elements of x, y and w.
+// Return the numbers of elements of x, y and w.
 int64_t size_x(const ConvShape& s) { return s.n * s.groups * s.c * s.in_size(); }
 int64_t size_y(const ConvShape& s) { return s.n * s.groups * s.m * s.out_size(); }
 int64_t size_w(const ConvShape& s) { return s.groups * s.m * s.c * s.taps(); }

@@ -213,7 +213,8 @@ Kernel grad_w(const ConvShape& s, Carver& carve, const Stored& x, const Stored& 
                       .dy = dy,
                       .dw = dw};
   const int64_t of_block = F::kPlaces * (g.v_place() + g.d_place()), blocks = g.tiling.blocks();
-  // Maximum floats of a group; all tiles become one group up to kAll floats.
+  // kNear: maximum floats of a group. If all tiles together have at most kAll floats, they form one
+  // group.
   constexpr int64_t kNear = 640 << 10, kAll = 2 << 20;
   g.group = blocks * of_block <= kAll ? blocks : std::min(blocks, std::max<int64_t>(2, kNear / of_block));
   g.shards = g.at_once() ? std::min<int64_t>(16, g.ranges() * block_count(s.m)) : 1;

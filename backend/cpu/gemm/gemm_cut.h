@@ -14,7 +14,7 @@ namespace amp::cpu {
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// When an operand is packed into panels.
+// The time at which an operand is packed into panels.
 enum class Panels {
   stored,  // never: tasks read the rows of A in place
   before,  // before the tasks start, by all threads

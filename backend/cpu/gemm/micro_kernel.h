@@ -36,7 +36,7 @@ struct MicroKernel {
            bool add) const {
     table[index(used_rows, columns)](steps, a, used_rows, b, width, c, ldc, add);
   }
-  // Multiplies unpacked rows of A, lda apart.
+  // Multiplies unpacked rows of A, whose starts are lda elements apart, by a panel of B.
   void run_rows(int64_t steps, int used_rows, int columns, const void* a, int64_t lda, const void* b, float* c,
                 int64_t ldc, bool add) const {
     row_table[index(used_rows, columns)](steps, a, lda, b, width, c, ldc, add);

@@ -87,7 +87,7 @@ AMP_INLINE inline void store(const V& v, T* to) {
     *reinterpret_cast<typename cpu::VectorOf<8>::type*>(to) = v;
   }
 }
-// Load and store fp32 elements that are stored as bf16.
+// Load bf16 elements as fp32, and store fp32 elements as bf16.
 template <class V>
 AMP_INLINE inline void load(const BFloat16* from, V& to) {
   if constexpr (std::is_same_v<V, float>) {

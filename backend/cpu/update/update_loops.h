@@ -9,7 +9,7 @@ namespace amp::kernel {
 
 struct ShardStats {
   bool found_inf = false;
-  double sum_squares = 0;  // sum over the elements, without unscaling
+  double sum_squares = 0;  // sum of the squares of the elements before unscaling
   double max_abs = 0;      // undefined if found_inf
 };
 

@@ -65,7 +65,8 @@ class ZeroGradientRows {
   }
 
  private:
-  static constexpr uint8_t kZero = 0, kNew = 1, kOld = 2;  // kNew: nonzero gradient, but moments are still zero
+  // kNew: nonzero gradient, but moments are still zero; kOld: nonzero moments.
+  static constexpr uint8_t kZero = 0, kNew = 1, kOld = 2;
   struct Table {
     int64_t begin = 0, row = 0;           // row: elements per row; 0: rows are not tracked
     mutable std::vector<uint8_t> states;  // indexed by row; a row may be in the shards of several threads

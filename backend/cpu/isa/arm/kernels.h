@@ -1,4 +1,4 @@
-// The kernels of 64-bit ARM from which the rows in kernels.cc are made.
+// Declares the kernels of 64-bit ARM, from which kernels.cc makes its rows of the table of kernels.
 #pragma once
 
 #include "backend/cpu/isa_kernels.h"
