@@ -40,7 +40,8 @@ class ThreadChoice {
  private:
   static constexpr int kRuns = 5;  // runs per candidate; the fastest counts
   static constexpr double kLong = 0.02;
-  // Timed again after kKeep runs, then each time after kRarer times as many.
+  // The candidates are timed again after kKeep runs, then each time after kRarer times as many
+  // runs.
   static constexpr int64_t kKeep = 64, kRarer = 8;
   static constexpr double kFar = 3;  // candidates this many times slower than the fastest are left out
   static constexpr double kUntried = std::numeric_limits<double>::infinity();

@@ -93,7 +93,7 @@ float most_rounded_to(float limit) {
   const auto number = [](int64_t order) {
     return std::bit_cast<float>(static_cast<uint32_t>(order >= 0 ? order : 0x80000000 - order));
   };
-  int64_t low = -0x7f800000, high = 0x7f800000;  // -infinity, infinity
+  int64_t low = -0x7f800000, high = 0x7f800000;  // -infinity and infinity in the order of number()
   while (low < high) {
     const int64_t middle = high - (high - low) / 2;
     if (static_cast<float>(BFloat16(number(middle))) <= limit)
