@@ -12,8 +12,8 @@
 // AddNormGradSums: AddNormGrad and NormSums (ops/norm_sums.h) in one pass. The outputs are those of AddNormGrad,
 // then dscale, dbias and, with the attribute summed, the column sums of the output with this index (0: ds).
 // Attributes
-//   n, epsilon, rms   as of LayerNorm
-//   ratio, site, rows  as of Dropout (ops/dropout.cc), with the same bits; ratio 0: neither dropout nor da
+//   n, epsilon, rms   those of LayerNorm
+//   ratio, site, rows  those of Dropout (ops/dropout.cc), with the same bits; ratio 0: neither dropout nor da
 //   length            with tokens: dropout gives TokenDropout's bits (ops/token_dropout.cc); a row is a token
 //   sum, dropped, norm  types to which a + b, its dropout, and LayerNormGrad's result are rounded before use, as
 //                      separate nodes would store them. Absent: not rounded.

@@ -134,8 +134,8 @@ ValueId blend(Lowering& l, size_t i, ValueId batch) {
   return now;
 }
 
-// Returns an unfused BatchNorm, for statistics that the graph itself computes (as of a standardized weight). Gradients
-// pass through these statistics.
+// Returns an unfused BatchNorm, for statistics that the graph itself computes (for example, those of a standardized
+// weight). Gradients pass through these statistics.
 ValueId by_elements(Lowering& l, ValueId x) {
   Builder& b = l.b;
   const Dims per_channel = channel_row(b.dims(x));

@@ -227,7 +227,8 @@ void lower_gather(Lowering& l) {
   out.insert(out.end(), id.begin(), id.end());
   out.insert(out.end(), d.begin() + static_cast<int64_t>(axis) + 1, d.end());
   if (const HostTensor* t = b.constant_of(l.in(1)); t && t->numel() > 0) {
-    // Consecutive rows are read by a slice, as for the CLS token or position embeddings.
+    // If the indices are consecutive, a slice reads the rows (for example, of the CLS token or of
+    // position embeddings).
     const std::vector<int64_t> idx = t->to_ints();
     const int64_t n = d[axis];
     for (const int64_t i : idx) {

@@ -6,8 +6,8 @@
 // 1 dbias (n), 2 sums (n) if there is a z
 //   dscale, dbias = LayerNormGradWeights(x, mean, rstd, dy + more);  sums = the column sums of z (a bias's gradient);
 //   z has rows of n elements
-// Attributes n, epsilon, rms: as of LayerNorm. The order of additions is that of LayerNormGradWeights and ReduceSum, so
-// the bits are equal.
+// Attributes n, epsilon, rms: those of LayerNorm. The order of additions is that of LayerNormGradWeights and
+// ReduceSum, so the bits are equal.
 #pragma once
 
 #include "graph/graph.h"

@@ -7,7 +7,7 @@
 
 namespace amp {
 
-// Convert (B, S, H D) to (B, H, S, D) and back.
+// Convert (B, S, H * D) to (B, H, S, D) and back.
 ValueId split_heads(Builder& b, ValueId x, int64_t heads);
 ValueId merge_heads(Builder& b, ValueId x);
 // Repeats every key/value head `times` times, for as many consecutive query heads.

@@ -120,7 +120,8 @@ void lower_group_query(Lowering& l) {
     part[2] = split_heads(b, slice(b, l.in(0), 2, (heads + kv) * head, kv * head), kv);
   }
   const int64_t time = b.dims(part[0])[2], window = l.attrs.i("local_window_size", -1);
-  ValueId used, positions;  // used (B), positions (B, S)
+  // Used (B): number of used past positions; positions (B, S): those of the new tokens.
+  ValueId used, positions;
   if (past > 0) {
     used = shifted(b, b.cast(b.reshape(l.in(5), {numel(l.dims(5))}), DType::i64), static_cast<double>(1 - time));
     positions = add(b, b.reshape(used, {b.dims(used)[0], 1}), counted(b, time));

@@ -139,7 +139,7 @@ DEV float exp_near(float x) {
 #endif
 }
 
-// The random numbers by which dropout decides about the weights p.
+// The random numbers by which dropout decides which weights p it keeps.
 class AttentionDropout {
  public:
   DEV AttentionDropout(const AttentionProblem& p, const AttentionUnit& u) : p_(p), u_(u) {

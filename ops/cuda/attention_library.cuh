@@ -275,7 +275,7 @@ class AttentionByLibrary {
 
   std::vector<Attention> whats_;
   Tensor bias_;
-  int32_t *lengths_ = nullptr, *unfit_ = nullptr;  // null without a mask (AttentionOperands)
+  int32_t *lengths_ = nullptr, *unfit_ = nullptr;  // null without a mask; see AttentionOperands
 };
 
 }  // namespace amp::cuda
