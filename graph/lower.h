@@ -37,7 +37,7 @@ class Lowering {
 
   const Dims& dims(size_t i) const { return b.dims(in(i)); }
   int64_t rank(size_t i) const { return static_cast<int64_t>(dims(i).size()); }
-  DType float_type() const;  // the working type (see above)
+  DType float_type() const;  // the working type (see the file's top)
 
   // Returns the content of an input that must be constant when shapes are known. Fails with E_DYNAMIC
   // (unsupported) if the input depends on data.
