@@ -9,7 +9,7 @@
 namespace amp {
 
 std::string to_hex(std::span<const uint8_t> bytes);
-// Fills `bytes`. Returns false, without writing, if `text` is not the result of to_hex() for that many bytes.
+// Decodes `text` to `bytes`. Returns false, without writing, if `text` is not the to_hex() of that many bytes.
 bool from_hex(std::string_view text, std::span<uint8_t> bytes);
 
 }  // namespace amp

@@ -16,7 +16,7 @@ namespace amp {
 struct ProcessLimits {
   double seconds = 0.5;                                     // processor time for any number of requests
   double seconds_per_step = 0.02, seconds_per_byte = 2e-6;  // for each step of a request, and each byte of a step
-  int64_t bytes = int64_t{64} << 20;                        // memory in addition to that at the fork
+  int64_t bytes = int64_t{64} << 20;                        // memory beyond what the process uses at the fork
   int64_t bytes_per_byte = 32;                              // memory added for each byte of the largest request
   int64_t reply = int64_t{4} << 20;                         // fixed part of a reply's largest length
   int64_t reply_per_byte = 4;

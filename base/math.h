@@ -36,7 +36,8 @@ HD inline float exp(float x) {
   p = multiply_add(p, r, 1.66666672e-1f);
   p = multiply_add(p, r, 0.5f);
   const float e = multiply_add(p * r, r, r) + 1.0f;
-  // k = n. The bits are subtracted because converting a NaN to an integer is undefined.
+  // k is n as an integer. It is the difference of the bits, because converting a NaN to an integer
+  // is undefined.
   const int32_t k = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(magic);
   const int32_t half = k >> 1;  // 2^k is computed as two factors, so that subnormal results are correct
   const float a = std::bit_cast<float>(static_cast<uint32_t>(half + 127) << 23);

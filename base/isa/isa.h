@@ -1,5 +1,5 @@
-// Functions of base/ that each architecture implements, in a folder next to this file (CMakeLists.txt selects the
-// folder). Every function returns the same bits as the scalar code in base/dtype.cc or base/checksum.cc.
+// Functions of base/ that each architecture implements, in a folder next to this file (cmake/architectures.cmake
+// selects the folder). Every function returns the same bits as the scalar code in base/dtype.cc or base/checksum.cc.
 #pragma once
 
 #include <cstdint>
