@@ -5,8 +5,10 @@
 //
 // A kernel is a struct that holds its arguments. Its call operator is executed by each thread:
 //
-//   struct Scale { float* x; int64_t n; DEV void operator()() const { for (int64_t i = global_index(); i < n; i +=
-//   global_threads()) x[i] *= 2; } };
+//   struct Scale {
+//     float* x; int64_t n;
+//     DEV void operator()() const { for (int64_t i = global_index(); i < n; i += global_threads()) x[i] *= 2; }
+//   };
 //   launch(device, {blocks, threads}, Scale{x, n});
 //
 // A kernel that synchronizes its threads (sync_threads, shuffles, reductions) has a member

@@ -46,8 +46,8 @@ Kernel grad_w_in_float(const ConvShape& s, Carver& carve, const float* x, const 
 }
 
 // Returns true if multiplying bf16 directly, vectorized over channels, is faster than Winograd. An avx512_bf16
-// instruction does the work of two fp32 instructions, so Winograd must reduce the work by the factor kSaved. AMX is
-// always faster.
+// instruction does the work of two fp32 instructions. So Winograd is faster only if the direct computation takes at
+// least kSaved times the work of Winograd. With AMX, multiplying directly is always faster.
 bool bf16_channels_gain(const ConvShape& s, const Stored& a, const Stored& b) {
   constexpr double kSaved = 3;
   return a.dtype == DType::bf16 && conv_channels_takes(a.dtype, b.dtype) && conv_channels_gain(s) &&

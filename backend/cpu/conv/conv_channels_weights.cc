@@ -112,7 +112,7 @@ AMP_INLINE inline void ChannelWeights::channels_apart(const std::vector<int64_t>
       load_columns<Lanes>(at + m * taps, count, first + c, taps == 1 ? row : block);
       if (taps == 1) {
         std::fill(row + count, row + 16, 0.0f);
-        // For few taps, these copies are faster than transposing 16 taps.
+        // For few taps (the branch below), copies are faster than transposing 16 taps.
       } else if (of_taps.size() < 8 && count == 16) {
         for (size_t t = 0; t < of_taps.size(); ++t) {
           for (int64_t i = 0; i < 16; ++i) row[static_cast<int64_t>(t) * n * width + i] = block[i * taps + of_taps[t]];
