@@ -10,7 +10,7 @@
 namespace amp {
 
 // Returns the slots (indices in the parameter table) of parameters that are only running statistics: no gradient
-// trains them, and they are read only as mean or variance. The importer makes statistics parameters if batch
+// trains them, and they are read only as mean or variance. The importer turns statistics into parameters if batch
 // statistics are requested (ImportOptions::batchnorm_train).
 std::vector<int> running_statistics(const SourceGraph& graph);
 

@@ -77,7 +77,8 @@ class PlaceValues {
 
 // Whether, and where, a value depends on the contents of padded positions.
 struct Reach {
-  enum Kind : uint8_t { clean, token, mixed };  // not at all; only at padded positions of `form`; anywhere
+  // clean: not at all; token: only at padded positions of `form`; mixed: anywhere.
+  enum Kind : uint8_t { clean, token, mixed };
   Kind kind = clean;
   TokenForm form;
 };
