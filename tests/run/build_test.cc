@@ -91,8 +91,8 @@ TEST_CASE("a converted checkpoint computes what transformers computes") {
         const HostTensor* want = golden.find("out/" + name);
         INFO(name);
         REQUIRE(want);
-        // Some 10 times the fp32 noise of two layers. A wrong epsilon, rotary base, bias or attention scale changes
-        // outputs by 3e-4 at least, with the weights of make_checkpoints.py.
+        // The tolerance is about 10 times the fp32 rounding error of two layers. With the weights of
+        // make_checkpoints.py, a wrong epsilon, rotary base, bias or attention scale changes outputs by at least 3e-4.
         double largest = 0;
         for (const double x : want->to_doubles()) largest = std::max(largest, std::abs(x));
         CHECK(largest_difference(value, *want, golden.find("in/attention_mask")) < 3e-6 * (1 + largest));
@@ -232,7 +232,8 @@ TEST_CASE("LeNet takes other kernels, and refuses those that leave nothing of th
   const TempDir f;
   const std::string book =
       R"({"channels": [20, 50], "kernels": [3, 5], "padding": [0, 0], "hidden": [128], "activation": "relu"})";
-  // 20 * 9 + 20, 50 * 20 * 25 + 50, 800 * 128 + 128, 128 * 10 + 10: Dive into Deep Learning, 13.5
+  // The network of Dive into Deep Learning, 13.5. Its layers have 20 * 9 + 20, 50 * 20 * 25 + 50, 800 * 128 + 128 and
+  // 128 * 10 + 10 parameters.
   CHECK(create_model({.model = "lenet", .config = book}, f / "book.onnx").parameters == 129'068);
   CHECK(text_of(error_of([&] {
           create_model({.model = "lenet", .config = R"({"kernels": [5, 15]})"}, f / "m.onnx");
@@ -350,7 +351,7 @@ TEST_CASE("new weights have the deviations of transformers' initialization") {
     INFO(v.name);
     double squares = 0;
     for (const double w : v.data.to_doubles()) squares += w * w;
-    // Projections that are added to the residual stream are divided by the square root of their number.
+    // The deviation of projections that are added to the residual stream is divided by the square root of their number.
     const double want = v.name.find("c_proj") == std::string::npos ? 0.05 : 0.05 / std::sqrt(2.0 * 8);
     CHECK(std::sqrt(squares / static_cast<double>(v.data.numel())) == Catch::Approx(want).epsilon(0.06));
   }

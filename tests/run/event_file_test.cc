@@ -61,6 +61,6 @@ TEST_CASE("what is cut off or damaged in an event file ends it") {
   damaged[damaged.size() / 2] ^= 1;
   CHECK(kept_records(a + damaged + b, 10) == a);
   std::string long_one = b;
-  long_one[7] = '\x7f';  // a length that no file has
+  long_one[7] = '\x7f';  // the length of a record, larger than any file
   CHECK(kept_records(a + long_one, 10) == a);
 }

@@ -43,11 +43,11 @@ RunSpec sgd(const TempDir& f, const std::string& model) {
   spec.optimization.max_grad_norm = 0;
   spec.data.shuffle = false;
   spec.model.dropout = 0.0;
-  // The importer's verdict on these tensors is unsure, so they are named as trainable.
+  // The importer cannot decide whether these tensors are weights, so the settings name them as trainable.
   const std::map<std::string, std::vector<std::string>> doubtful = {
       {"expand", {"q"}}, {"repeat", {"q"}}, {"state", {"val_12", "val_13"}}};
   const auto it = doubtful.find(model.substr(0, model.find('_')));
-  // In these files, the weights are recognized by their equal rows.
+  // In these two files the importer recognizes the weights, because their rows are equal.
   const bool repeated = model == "expand_8_dynamo" || model == "repeat_32_dynamo";
   if (it != doubtful.end() && !repeated) spec.model.trainable = it->second;
   spec.schedule.epochs = 1;
@@ -101,7 +101,8 @@ TEST_CASE("check finds the batch size that a graph holds", "[fixed_rows]") {
     spec.model.model = data(name + ".onnx");
     const CheckReport r = check_model(spec);
     CHECK(r.trains);
-    // The fixed number of rows was removed from the graph.
+    // In models with Reshapes, the fixed number of rows was removed from the graph (freed_rows). Other graphs keep it
+    // (rows).
     const bool reshapes = name.starts_with("view") || name.starts_with("heads");
     CHECK((reshapes ? r.fixed.freed_rows : r.fixed.rows) == want.at("rows").get<int64_t>());
     CHECK((reshapes ? r.fixed.rows : r.fixed.freed_rows) == 0);
@@ -117,7 +118,7 @@ TEST_CASE("the batch size of a run is the file's: chosen, or refused before anyt
   const TempDir f;
   RunSpec spec = sgd(f, "lstm_32_dynamo");
   CHECK(prepare(spec)->spec.schedule.batch_size == 32);
-  RunSpec small = sgd(f, "gather_2_ts");  // a step has 8 samples, as by default
+  RunSpec small = sgd(f, "gather_2_ts");  // the accumulated step keeps the default of 8 samples
   const auto run = prepare(small);
   CHECK(run->spec.schedule.batch_size == 2);
   CHECK(run->spec.schedule.gradient_accumulation_steps == 4);
@@ -185,7 +186,8 @@ TEST_CASE("a batch that is smaller than the file's is padded, and its padding co
   RunSpec spec = sgd(f, "repeat_8_ts");
   spec.schedule.batch_size = 5;  // 20 batches, each padded
   train(*prepare(spec));
-  RunSpec other = sgd(f, "expand_2_ts");  // a model with the same weights; a step of 5 rows must give the same result
+  // This model has the same weights and a batch size of 2. A step of 5 rows must give the same result.
+  RunSpec other = sgd(f, "expand_2_ts");
   other.output.output_dir = f / "other";
   other.schedule.batch_size = 1;
   other.schedule.gradient_accumulation_steps = 5;

@@ -38,7 +38,7 @@ TEST_CASE("a range test's rates, smoothed losses, end and suggestions are fastai
     }
     CHECK(range.over() == c.at("stopped").get<bool>());
     const json curve = json::parse(range.json());
-    for (size_t i = 0; i < rates.size(); ++i)  // fastai sums in fp32
+    for (size_t i = 0; i < rates.size(); ++i)  // fastai sums in fp32, so its numbers are rounded
       CHECK(curve.at("smoothed_loss")[i].get<double>() ==
             Catch::Approx(c.at("smoothed")[i].get<double>()).epsilon(2e-6));
     const LrRange::Rates r = range.rates();

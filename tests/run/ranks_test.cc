@@ -119,8 +119,8 @@ TEST_CASE("`grad_reduce_dtype`: what 16 bits change of a run, and where they are
   };
   const std::vector<double> exact = run("exact", "fp32"), sent = run("sent", "bf16");
   CHECK(exact[1] != sent[1]);
-  // A step of AdamW has the size of the rate, however small the gradient. Rounding to 16 bits changes few signs, only
-  // of tiny gradients.
+  // A step of AdamW changes a weight by about the learning rate, however small the gradient is. Rounding gradients to
+  // 16 bits changes the signs of few gradients, all of them tiny.
   for (size_t i = 0; i < 50; ++i) CHECK(std::abs(exact[i] - sent[i]) <= 0.02);
   run("again", "bf16");
   CHECK(bytes(f / "again/model.onnx") == bytes(f / "sent/model.onnx"));
@@ -166,7 +166,7 @@ TEST_CASE("a trace shows sums of gradients beside backward", "[ranks]") {
   CHECK(runs.size() == 6);
   CHECK(waits.size() == 6);
   CHECK(sums.size() == 6);
-  CHECK(end_of_sums <= end_of_wait + 1);  // microseconds
+  CHECK(end_of_sums <= end_of_wait + 1);  // + 1: times are whole microseconds
 }
 
 TEST_CASE("what goes wrong on one rank ends the run with its own error", "[ranks]") {

@@ -42,7 +42,7 @@ TEST_CASE("a note for each file that is given twice", "[data]") {
   const std::string a = f / "a.csv", b = f / "b.csv", link = f / "link.csv";
   CHECK(notes(a + "," + b, "").empty());
   CHECK(notes(a, b).empty());
-  CHECK(notes("none.csv,none.csv", "no*.csv").empty());  // the reader reports them
+  CHECK(notes("none.csv,none.csv", "no*.csv").empty());  // files that do not exist: the reader reports them
   in(notes(a + "," + b + "," + a + "," + a, ""), 1, "`train` names '" + a + "' more than once");
   in(notes(a + "," + (f / "?.csv"), ""), 1, "a.csv' more than once");
   in(notes(a + "," + link, ""), 1, "'" + link + "' (the same as '" + a + "') more than once");

@@ -202,7 +202,7 @@ TEST_CASE("files of a run with values of other types are shown as far as they ca
   std::ofstream(a + "/precision_plan.json")
       << R"({"nodes": [1, "x", {"op": 2}, {"op": "Add", "class": [], "compute": 3}]})";
   std::filesystem::remove(a + "/metrics.jsonl");
-  REQUIRE(::mkfifo((a + "/metrics.jsonl").c_str(), 0600) == 0);  // does not block
+  REQUIRE(::mkfifo((a + "/metrics.jsonl").c_str(), 0600) == 0);  // a named pipe must not block the reader
   const json data = data_of(report_page({a})).at("runs").at(0);
   CHECK(data["plan"]["operators"].size() == 2);
   CHECK(data["plan"]["operators"][0]["op"] == "?");

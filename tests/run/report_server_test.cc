@@ -147,7 +147,7 @@ TEST_CASE("a live report answers to this machine's names alone") {
   for (const std::string host : {"localhost", "127.0.0.1", "[::1]"}) {
     CHECK(status(get(*s.server, "/", host)) == 200);
     CHECK(status(get(*s.server, "/", host + ":" + port)) == 200);
-    CHECK(status(get(*s.server, "/", host + ":8080")) == 200);  // such as a request through an SSH tunnel
+    CHECK(status(get(*s.server, "/", host + ":8080")) == 200);  // as in a request through an SSH tunnel
   }
   for (const std::string host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80",
                                  "evil.example:127", "", "localhost:80:80"}) {

@@ -39,7 +39,8 @@ TEST_CASE("a grid is the product of its lists, the first setting changes most sl
       ordered_json::parse(R"({"lr": [1e-5, 0.5], "freeze": [["a*", "b"], []], "use_fp16": [true, false]})");
   const auto typed = sweep_trials(space_of(json), 0, 1);
   CHECK(typed.size() == 8);
-  CHECK(typed[0].name.starts_with("lr=1e-5,freeze=a_+b,use_fp16=true-"));  // changed: with a suffix
+  // "a*" became "a_", so the name gets a suffix.
+  CHECK(typed[0].name.starts_with("lr=1e-5,freeze=a_+b,use_fp16=true-"));
   CHECK(typed[0].values[1].second == std::vector<std::string>{"a*", "b"});
   CHECK(typed[7].name == "lr=0.5,freeze=,use_fp16=false");
 }

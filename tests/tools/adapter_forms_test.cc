@@ -54,7 +54,8 @@ TEST_CASE("each form of an adapter's export gives the loss of the trained model"
   for (const char* forms : {"keep", "slots", "adapter", "peft"}) with(forms);
   const double untrained = loss_of(base), trained = loss_of(f / "keep");
   CHECK(trained < 0.9 * untrained);
-  // The forms differ by the order of sums and by a scale that is part of B.
+  // The forms add numbers in different orders, and a form may store B multiplied by LoRA's scale, so losses differ by
+  // rounding.
   const auto near = [&](double x) { return Catch::Matchers::WithinRel(x, 1e-6); };
   CHECK_THAT(loss_of(f / "slots"), near(trained));
   CHECK_THAT(loss_of(f / "slots", {"--adapter", "none"}), near(untrained));
@@ -144,7 +145,7 @@ TEST_CASE("an adapter of a base with other weights of the same sizes gives a war
   for (const std::string& adapter : {f / "run/model.onnx_adapter", f / "peft"}) {
     INFO(adapter);
     CHECK_FALSE(warns(base, adapter));
-    CHECK_FALSE(warns(f / "run/model.onnx", adapter));  // the base with slots
+    CHECK_FALSE(warns(f / "run/model.onnx", adapter));  // the run's own model: the base with slots for adapters
     CHECK(warns(other, adapter));
   }
   const Said said = train(other, f / "second", {"--adapter", f / "peft", "--max_steps", "1"});

@@ -53,8 +53,8 @@ TEST_CASE("adapters of quantized weights train, are exported as nodes, and resum
 }
 
 TEST_CASE("a run that trains the adapted file again has the same maps") {
-  // Adapters of the first run are nodes of its file: those of q, k and v in a packed linear layer, and of parts of the
-  // MLP.
+  // The file of the first run contains its adapters as nodes: for q, k and v of a packed linear layer, and for parts of
+  // the MLP. A second run on this file must find the original maps, not the adapters.
   const auto [folder, forms] = GENERATE(std::pair("llama-int4", "merge"), std::pair("llama-int4", "keep"),
                                         std::pair("llama-int4", "slots"), std::pair("qwen3-fp32", "keep"));
   INFO(folder << " " << forms);

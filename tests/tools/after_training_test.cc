@@ -32,12 +32,13 @@ std::string row(const TempDir& f, const std::string& name, float x0, float x1, f
 
 }  // namespace
 
-// The step adds 1e4 to each weight (the gradient of mse is y - label). For x = (1, -1) the sum cancels, which the
-// spacing of fp16 at 1e4, 8, does not. The untrained model agreed with its fp16 file, so the difference is rounding.
+// The step adds 1e4 to each weight (the gradient of mse is y - label). For x = (1, -1) the two products cancel in fp32.
+// In fp16 they do not, because neighboring fp16 numbers near 1e4 are 8 apart. The untrained model agreed with its fp16
+// file, so the difference must be due to rounding.
 TEST_CASE("an fp16 file that rounds too much after training is written with a warning", "[after_training]") {
   const TempDir f;
   const std::string model = save(f, parse(kProduct));
-  for (const bool again : {false, true}) {  // --overwrite also replaces the new run
+  for (const bool again : {false, true}) {  // again: a second run replaces the first with --overwrite
     std::vector<std::string> words = {model,
                                       "--train",
                                       row(f, "train.safetensors", 1, 1, 1e5f),
@@ -70,7 +71,7 @@ TEST_CASE("an fp16 file that rounds too much after training is written with a wa
   CHECK(std::filesystem::exists(f / "low.onnx"));
   const Said wide = must_run({"export", f / "run", "--out", f / "wide.onnx", "--export_precision", "fp32"});
   CHECK_THAT(wide.err, !ContainsSubstring("W_EXPORT_CHECK"));
-  // The run computed in fp32, so nothing becomes 16-bit by its plan, and no other plan can be asked for.
+  // The run computed in fp32, so its plan has no 16-bit operations, and `export` accepts no other plan.
   const Said mixed = must_run({"export", f / "run", "--out", f / "mixed.onnx", "--export_precision", "mixed"});
   CHECK_THAT(mixed.err, ContainsSubstring("the file stays in fp32"));
   const Said other = run_verb({"export", f / "run", "--out", f / "other.onnx", "--use_fp16"});
@@ -120,7 +121,7 @@ TEST_CASE("refusals of data and flags have hints", "[after_training]") {
   refused({model, "--train", ids({0, 1, 7}), "--loss", "cross_entropy"}, "E_DATA_LABEL", "--num_labels");
   refused({model, "--train", ids({0, 1}), "--loss", "mse"}, "E_DATA_SHAPE", "--loss");
   refused({model, "--train", ids({}), "--loss", "cross_entropy"}, "E_DATA_EMPTY", "row");
-  // The untaken branch of this file also reads the classifier's bias.
+  // In this file, the branch that is not taken also reads the classifier's bias, so the head cannot be replaced.
   write_safetensors(f / "wide.safetensors", {{"x", HostTensor::of<float>({2, 12}, std::vector<float>(24, 0.5f))},
                                              {"label", HostTensor::of<int64_t>({2}, {0, 6})}});
   refused({test_data("importer/struct_if_hand16.onnx"), "--train", f / "wide.safetensors", "--loss", "cross_entropy",

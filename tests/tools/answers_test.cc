@@ -118,7 +118,7 @@ TEST_CASE("masks are filled as transformers' fill-mask pipeline fills them", "[p
   const std::string folder = test_data("predict/fill_mask/");
   const json golden = json::parse(bytes_of(folder + "golden.json"));
   const TempDir f;
-  for (const char* rows : {"1", "8"}) {  // padding changes nothing
+  for (const char* rows : {"1", "8"}) {  // batch sizes: padding to the longest row of a batch must not change answers
     must_run({"predict", folder + "model.onnx", "--loss", "masked_lm", "--text_columns", "text", "--inputs",
               folder + "input.csv", "--tokenizer", test_data("data/tokenizers/word_piece.json"), "--out", f / "p.jsonl",
               "--top_k", std::to_string(golden["top_k"].get<int>()), "--eval_batch_size", rows, "--device", "cpu"});
@@ -137,7 +137,7 @@ TEST_CASE("masks are filled as transformers' fill-mask pipeline fills them", "[p
           CHECK(got["token"] == w["token"]);
           CHECK(got["token_str"] == w["token_str"]);
           CHECK(got["sequence"] == w["sequence"]);
-          // The order of fp32 operations differs.
+          // The reference computes in fp32 in another order.
           CHECK(got["score"].get<double>() == Catch::Approx(w["score"].get<double>()).epsilon(2e-5));
         }
       }

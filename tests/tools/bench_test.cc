@@ -44,7 +44,7 @@ TEST_CASE("bench counts a step's operations and its times add up", "[bench]") {
   CHECK(total(r.at("kinds"), "seconds") == Catch::Approx(total(r.at("kernels"), "seconds")).epsilon(1e-9));
   CHECK(r.at("peak_flops_per_second").get<double>() > 0);
   CHECK(r.at("threads") == 1);
-  // AdamW: gradients twice, weights and both moments read and written
+  // AdamW reads gradients twice, and reads and writes weights and both moments: 8 accesses of 4 bytes per parameter.
   const int64_t parameters = 6 * 25 + 6 + 16 * 150 + 16 + 400 * 120 + 120 + 120 * 84 + 84 + 84 * 10 + 10;
   CHECK(r.at("update").at("bytes").get<int64_t>() >= 32 * parameters);
   CHECK(r.at("update").at("bytes").get<int64_t>() < 33 * parameters);  // parameters begin at multiples of a cache line
@@ -80,7 +80,7 @@ TEST_CASE("bench writes a trace whose events nest", "[bench]") {
     if (e.at("ph") != "X") continue;
     const double begin = e.at("ts"), end = begin + e.at("dur").get<double>();
     REQUIRE(end >= begin);
-    constexpr double kRounding = 1e-6;  // microseconds: sums of seconds in double
+    constexpr double kRounding = 1e-6;  // in microseconds: times are summed as seconds in double, which rounds
     while (!open.empty() && open.back().end <= begin + kRounding) open.pop_back();
     if (!open.empty()) CHECK(end <= open.back().end + kRounding);
     const std::string name = e.at("name");

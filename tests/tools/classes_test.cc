@@ -30,8 +30,8 @@ std::string braces(const std::vector<double>& values) {
   return out + "}";
 }
 
-// Returns a model in which word i of the vocabulary is class i. tokens: classifies each word, else the
-// mean over a text's words.
+// Returns a model in which word i of the vocabulary is class i. tokens: the model classifies each word; otherwise it
+// classifies the mean over the words of a text.
 onnx::ModelProto words_model(int classes, bool tokens = false) {
   std::vector<double> table((5 + kWords) * kWords), weights(static_cast<size_t>(kWords * classes));
   for (int i = 0; i < kWords; ++i) {
@@ -160,7 +160,7 @@ TEST_CASE("scores of positions are no classes, whatever length the probe has", "
   };
   const std::string scores = save(f, model("float[B,N] starts"), "scores.onnx");
   const std::string both = save(f, model("float[B,N] starts, float[B,S,12] h"), "both.onnx");
-  for (const int classes : {2, 3, 4, 12}) {  // three: the length that is probed first
+  for (const int classes : {2, 3, 4, 12}) {  // 3 is also the sequence length with which a model is examined first
     INFO(classes);
     write_bytes(f / "t.csv", csv(numbers(1, classes, "class")));
     const Words run =
@@ -303,7 +303,8 @@ TEST_CASE("tags, sets of labels, tables of features", "[classes]") {
 TEST_CASE("image folders, tables of paths, masks", "[classes]") {
   const TempDir f;
   const auto model = [&](const std::string& head, const std::string& out) {
-    // 2 k v - k^2 is largest for the k nearest to v, the mean of red times 11
+    // The logit of class k is 2 k v - k^2, where v is 11 times the mean of the red channel. It is largest for the k
+    // nearest to v.
     std::vector<double> w, b;
     for (int k = 0; k < 12; ++k) {
       w.push_back(2 * k);

@@ -86,7 +86,7 @@ TEST_CASE("run.json of a resumed run equals the uninterrupted one's", "[crash]")
   const json whole = facts_of(f / "whole");
   CHECK(whole["initial_metrics"].contains("confusion_matrix"));
   CHECK(whole["metrics_as_trained"].contains("per_class"));
-  // A run that is stopped after one step, and a run that is killed after the last save, before the export.
+  // Resumes two runs: one was stopped after one step, the other was killed after the last save, before the export.
   std::vector<std::string> stopped = saves, resumed = saves;
   stopped.insert(stopped.end(), {"--max_minutes", "1e-6"});
   resumed.insert(resumed.end(), {"--resume", "auto"});
@@ -224,8 +224,8 @@ TEST_CASE("a run of a lower layer of overlayfs is replaced", "[crash]") {
   const TempDir f;
   const std::string dir = f / "run";
   must_run(classify(f, dir, {"--save_steps", "3"}));
-  // Folders of the lower layer of an overlay cannot be renamed: those of the old run, and those of a new run that a
-  // snapshot contains.
+  // overlayfs cannot rename folders of its lower layer. Such folders are those of the old run, and those of a new run
+  // after a snapshot of the container.
   {
     OutputFolder run({dir, "none", true, {}});
     run.begin();

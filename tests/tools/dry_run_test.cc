@@ -33,7 +33,7 @@ TEST_CASE("a dry run prints the memory bill and writes nothing") {
                              Catch::Matchers::ContainsSubstring("activations") &&
                              Catch::Matchers::ContainsSubstring("B in all"));
   CHECK_FALSE(fs::exists(out));
-  // The peak is the largest of the phases that are listed below it, and the first phase is a sum.
+  // The printed peak must be the largest of the phases listed below it. The first phase must be the sum of its parts.
   const std::string text = said.str();
   const auto number = [&](const std::string& after, size_t& at) {
     at = text.find(after, at);

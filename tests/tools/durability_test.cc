@@ -45,8 +45,8 @@ class PowerCut {
     return kPass;
   }
 
-  // Returns the existing files and folders that could still be lost. The file with the name of a lock's holder may be
-  // lost.
+  // Returns the existing files and folders that could still be lost. Excludes the file that names a lock's holder,
+  // which may be lost.
   Names left() const {
     Names out;
     for (const std::string& path : volatile_) {
@@ -58,7 +58,7 @@ class PowerCut {
   int count(const std::string& name) const { return static_cast<int>(std::count(synced.begin(), synced.end(), name)); }
 
   Names synced;     // names of files and folders, in the order of their fsyncs
-  Names too_early;  // "FROM -> TO: VOLATILE"
+  Names too_early;  // renames before a sync: "FROM -> TO: VOLATILE"
 
  private:
   static std::string absolute(const std::string& path) {
@@ -73,14 +73,17 @@ class PowerCut {
   bool below(const std::string& path) const { return in(path, root_); }
 
   void renamed(const std::string& from, const std::string& to) {
-    if (!below(from) || stdfs::path(from).filename().string().starts_with(".probe-")) return;  // removed at once
+    // A probe file is removed at once.
+    if (!below(from) || stdfs::path(from).filename().string().starts_with(".probe-")) return;
     const bool repeated = from == from_ && to == to_;  // rename() failed; a call of renameat2() follows
     from_ = from;
     to_ = to;
     for (const std::string& path : volatile_) {
       if (in(path, from)) too_early.push_back(from + " -> " + to + ": " + path);
     }
-    if (!repeated) {  // this rename may depend on an earlier one
+    // Unless renameat2() only repeats a failed rename(), this rename may depend on the earlier renames. These must
+    // already be durable.
+    if (!repeated) {
       for (const std::string& path : moved_into_) too_early.push_back(from + " -> " + to + ": renames in " + path);
     }
     std::set<std::string> known;

@@ -28,7 +28,7 @@ HostTensor labels_by_turns() {
   return HostTensor::of<int64_t>({kRows}, y);
 }
 
-// Returns a model with weights w [4,2], one input besides x, and nodes that use it.
+// Returns a model with weights w [4,2], one input besides x, and nodes that use this second input.
 std::string with_input(const std::string& type, const std::string& middle) {
   return "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,4] x, " + type +
          " k) => (float[N,2] y) <float[4,2] w = {1,-1,2,-2,3,-3,4,-4}, float[4,2] v = {1,2,3,4,5,6,7,8}, "
@@ -92,7 +92,8 @@ TEST_CASE("an input of one value for the whole file decides an If, a Loop, TopK,
     const Said predicted =
         must_run({"predict", f / "run/model.onnx", "--inputs", f / "d.safetensors", "--out", f / "p.npz"});
     CHECK_THAT(predicted.err, ContainsSubstring("input 'k' is"));
-    CHECK_THAT(predicted.err, !ContainsSubstring("input 'x' is"));  // the operator's data input
+    // X is the data of the operator, so it cannot be bound.
+    CHECK_THAT(predicted.err, !ContainsSubstring("input 'x' is"));
     CHECK(read_npz(f / "p.npz").at(0).tensor.dims() == Dims{kRows, 2});
   }
 }
@@ -117,7 +118,7 @@ TEST_CASE("a value for each row is bound where all rows have it, and refused whe
   const Said several = trained(f, model, HostTensor::of<int64_t>({kRows}, mixed));
   CHECK(several.id == "E_DYNAMIC");
   CHECK_THAT(several.err, ContainsSubstring("input 'k' has several values"));
-  // Gives one value per row in the file for an input that has no rows in the model.
+  // In the model the input k is a scalar, without rows. The file contains one value of k per row.
   const std::string scalar =
       with_input("int64",
                  "c = Equal (k, turns) y = If (c) <then_branch = t () => (float[N,2] a) { a = MatMul (x, w) }, "

@@ -56,7 +56,8 @@ TEST_CASE("tokens with a cache equal those of whole texts", "[llm]") {
   INFO(folder);
   const TempDir f;
   const std::string model = copied(f, folder);
-  // The second prompt is longer than a window of 16 tokens. The answers cross the first capacity of 64 positions.
+  // The second prompt is longer than an attention window of 16 tokens. The answers grow the cache beyond its first
+  // capacity, 64 positions.
   std::vector<std::string> words = {
       "--prompt", "This", "--prompt", "The city of the north and the river in the south", "--max_new_tokens", "90"};
   const Generated with = generated(model, words);

@@ -59,7 +59,7 @@ TEST_CASE("drawn tokens are as frequent as transformers' temperature and top-k l
     const double p = want["probabilities"][t].get<double>();
     INFO("token " << t);
     if (p == 0) CHECK(counts[t] == 0);
-    // five standard deviations of a binomial count
+    // Tolerance: five standard deviations of a binomial count.
     CHECK(std::abs(counts[t] - kDraws * p) <= 5 * std::sqrt(kDraws * p * (1 - p)));
   }
   CHECK(choose_token(logits, {}, 7, 0, 0) == 2);
@@ -83,7 +83,8 @@ TEST_CASE("tokens are drawn with the probabilities of transformers' logits proce
       const double p = c["probabilities"][t].get<double>();
       INFO("token " << t << ", probability " << p << ", drawn " << counts[t]);
       if (p == 0) CHECK(counts[t] == 0);
-      // five standard deviations of a binomial count, and a draw of a token that is rarer than one in all draws
+      // Tolerance: five standard deviations of a binomial count, plus 1 for tokens so rare that all draws together are
+      // expected to give less than one.
       CHECK(std::abs(counts[t] - kDraws * p) <= 5 * std::sqrt(kDraws * p * (1 - p)) + 1);
     }
     how.draw = false;

@@ -105,7 +105,7 @@ std::string word_at(const std::string& text, size_t at) {
 
 // Returns whether a value in a text is one of the flag's choices.
 bool takes(const cli::Flag& f, const std::string& value) {
-  // Recognizes a word that is not a value: "--task chooses others".
+  // Lists words that may follow a flag without being its value, as in "--task chooses others".
   static const std::set<std::string> words = {"and",  "or",  "nor",  "is",    "are",     "has",   "says", "with", "to",
                                               "when", "for", "that", "would", "chooses", "gives", "in",   "by"};
   if (f.type() != SettingType::choice || words.count(value)) return true;
@@ -173,7 +173,7 @@ TEST_CASE("every verb that a text quotes exists") {
       if (close == std::string::npos) break;
       const std::string quoted = t.text.substr(at + 1, close - at - 1), verb = word_at(quoted, 0);
       at = t.text.find('`', close + 1);
-      // `verb`, `verb MODEL ...`; other words are quoted too
+      // A quoted text is a command if it is `verb` or `verb MODEL ...`. Other words are quoted, too.
       const bool command = !verb.empty() && (verb.size() == quoted.size() ||
                                              (quoted[verb.size()] == ' ' && verb.size() + 1 < quoted.size() &&
                                               std::isupper(static_cast<unsigned char>(quoted[verb.size() + 1]))));

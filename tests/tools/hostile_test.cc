@@ -37,7 +37,8 @@ Outcome run(const std::vector<std::string>& words) {
   return o;
 }
 
-// Returns the errors of predict, grad and one training step for a model. check continues to the end and summarizes.
+// Returns the errors of predict, grad and one training step for a model. `check` does not stop at an error: it prints a
+// summary at its end.
 void refused(const onnx::ModelProto& m, const Dims& x, Exit exit, const std::string& id, const std::string& part) {
   const test::TempDir f;
   const std::string model = amp::test::save(f, m), batch = f / "batch.safetensors";

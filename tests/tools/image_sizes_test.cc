@@ -21,7 +21,7 @@ namespace {
 
 std::string made(const std::string& name) { return test_data("predict/images/" + name); }
 
-// Writes the golden parts of the picture into folders of two classes.
+// Cuts the boxes that image_sizes.json lists out of the picture, and writes them into folders of two classes.
 json write_parts(const std::string& folder) {
   json parts = json::parse(bytes_of(made("image_sizes.json")));
   const Image picture = ImageStore({}).read(test_data("data/images/picture.png"), 3);

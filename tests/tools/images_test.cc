@@ -269,7 +269,7 @@ TEST_CASE("an IDX file trains with the labels beside it, and is evaluated, predi
     return f / (name + "-images-idx3-ubyte");
   };
   const std::string val = idx("val", 5, 10);
-  fs::create_directories(f / "train");  // finds the file of the labels in the folder of the images
+  fs::create_directories(f / "train");  // the labels of t must be found in this folder, next to the images
   const std::string train = idx("train/t", 20, 40);
   const auto words = [&](std::vector<std::string> more) {
     std::vector<std::string> out = lenet(f, std::move(more));

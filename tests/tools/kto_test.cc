@@ -99,7 +99,7 @@ TEST_CASE("desirable answers become likelier than others", "[preference]") {
   CHECK(run.evals.back()["loss"].get<double>() < run.evals.front()["loss"].get<double>() - 0.01);
   CHECK(run.evals.back()["margin"].get<double>() > 0.1);
   CHECK(run.evals.back()["kl"].get<double>() >= 0);
-  // Padding, rows without labels and a second model as the reference do not change the result.
+  // Padding, rows without labels and a teacher (a second copy of the model) do not change the result.
   check_same(run, trained(f, rows, {"--remove_padding", "false", "--skip_unlabeled", "false"}), 1e-4);
   check_same(run, trained(f, rows, {"--teacher", model}), 2e-6);
 }
@@ -191,7 +191,7 @@ TEST_CASE("marks and columns that cannot be read are refused by name", "[prefere
   CHECK(said({empty, empty}, {"--append_eos", "false"}).id == "E_DATA_EMPTY");
   const Said eval = run_verb({"eval", model, "--val", f / "rows.jsonl", "--loss", "kto"});
   CHECK(eval.id == "E_TEACHER");
-  // check_data lists all rows.
+  // `--check_data` lists all bad rows, not only the first.
   write_rows(f / "rows.jsonl", {good, none, word});
   const Said checked = run_verb({model, "--train", f / "rows.jsonl", "--loss", "kto", "--check_data"});
   CHECK_THAT(checked.out, ContainsSubstring("has no mark") && ContainsSubstring("neither true nor false"));

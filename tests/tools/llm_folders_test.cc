@@ -20,7 +20,8 @@ namespace {
 
 const std::string kFolders = "tests/data/llm/";
 
-// Writes the tensors of a reference that are not gradients, without `without`. Returns all of them.
+// Writes the tensors of a reference file except the gradients and the tensor named `without`. Returns all tensors of
+// the reference file.
 std::vector<NamedTensor> write_batch(const std::string& folder, const std::string& path,
                                      const std::string& without = "") {
   const std::vector<NamedTensor> all = read_tensor_file(folder + "/reference.safetensors");

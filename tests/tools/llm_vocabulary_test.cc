@@ -40,7 +40,8 @@ std::string with_tokens(const TempDir& f, const std::string& folder, int size) {
 }  // namespace
 
 TEST_CASE("a vocabulary larger than a decoder's table is refused before the run", "[llm]") {
-  // The table is a reshaped copy of the head's packed weight, a separate tensor, or the transposed weight of the head.
+  // Depending on the folder, the table of embeddings is a reshaped copy of the head's packed weight, a separate tensor,
+  // or the transposed weight of the head.
   const std::string folder = GENERATE("llama-int4", "llama-int4-qdq", "qwen3-fp32", "optimum-llama");
   INFO(folder);
   const TempDir f;

@@ -150,7 +150,7 @@ TEST_CASE("a detector is not trained as a classifier unless flags say so", "[fol
   told.insert(told.end(), {"--task", "classification"});
   must_run(told);
   CHECK_THAT(must_run({"check", f / "d.onnx"}).out, ContainsSubstring("a loss is asked for"));
-  // With targets as tensors, only a loss must be given.
+  // If the targets are tensors of the data, only a loss must be given.
   const HostTensor x = HostTensor::zeros(DType::f32, {4, 3, 8, 8}), y = HostTensor::zeros(DType::f32, {4, 6, 64});
   write_safetensors(f / "t.safetensors", {{"x", x}, {"label", y}});
   must_run({f / "d.onnx", "--train", f / "t.safetensors", "--loss", "mse", "--max_steps", "1", "--device", "cpu",

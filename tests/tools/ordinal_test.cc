@@ -78,7 +78,7 @@ TEST_CASE("named classes have the order of --labels", "[ordinal]") {
   must_run({"predict", f / "run", "--inputs", f / "t.csv", "--out", f / "p.jsonl", "--device", "cpu", "--quiet"});
   const json above = json_lines(f / "p.jsonl").at(0).at("probability_above");
   CHECK((above.size() == 2 && above.contains("low") && above.contains("middle")));
-  make_model(f, 3);  // for four classes
+  make_model(f, 3);  // a model for four classes, but --labels names three
   CHECK(train(f, {"--max_steps", "1", "--labels", "low,middle,high"}).id == "E_LABELS");
 }
 

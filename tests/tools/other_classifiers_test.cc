@@ -51,7 +51,7 @@ TEST_CASE("eval and predict of scikit-learn's classifiers equal scikit-learn's n
     const std::string model = folder + "/" + name + ".onnx", rows = folder + "/" + name + ".csv";
     const json got = json::parse(must_run({"eval", model, "--val", rows, "--device", "cpu"}).out);
     CHECK_THAT(got.at("accuracy").get<double>(), WithinAbs(want.at("accuracy").get<double>(), 1e-9));
-    // scikit-learn computes in float64, the file in float32: scores of some 20 have errors of 1e-6.
+    // scikit-learn computes in float64, the model file in float32. Scores of about 20 then have errors of 1e-6.
     CHECK_THAT(got.at("loss").get<double>(), WithinAbs(want.at("log_loss").get<double>(), 2e-5));
     CHECK_THAT(got.at("log_loss").get<double>(), WithinAbs(want.at("log_loss").get<double>(), 2e-5));
 

@@ -43,44 +43,14 @@ void write_tables(const TempDir& f) {
 
 std::vector<std::string> words(const TempDir& f, const std::string& model, const std::string& columns,
                                std::vector<std::string> more) {
-  std::vector<std::string> w = {model,
-                                "--train",
-                                f / "pairs.csv",
-                                "--val",
-                                f / "pairs.csv",
-                                "--text_columns",
-                                columns,
-                                "--vocab",
-                                f / "vocab.txt",
-                                "--output_dir",
-                                f / "run",
-                                "--quiet",
-                                "--batch_size",
-                                "2",
-                                "--eval_batch_size",
-                                "4",
-                                "--epochs",
-                                "2",
-                                "--optimizer",
-                                "sgd",
-                                "--momentum",
-                                "0",
-                                "--weight_decay",
-                                "0",
-                                "--lr",
-                                "0.05",
-                                "--lr_scheduler",
-                                "constant",
-                                "--dropout",
-                                "0",
-                                "--max_grad_norm",
-                                "0",
-                                "--shuffle",
-                                "false",
-                                "--group_by_length",
-                                "false",
-                                "--trainable",  // its 97 magnitudes repeat, so it would be taken for a constant
-                                "e"};
+  std::vector<std::string> w = {model, "--train", f / "pairs.csv", "--val", f / "pairs.csv", "--text_columns", columns,
+                                "--vocab", f / "vocab.txt", "--output_dir", f / "run", "--quiet", "--batch_size", "2",
+                                "--eval_batch_size", "4", "--epochs", "2", "--optimizer", "sgd", "--momentum", "0",
+                                "--weight_decay", "0", "--lr", "0.05", "--lr_scheduler", "constant", "--dropout", "0",
+                                "--max_grad_norm", "0", "--shuffle", "false", "--group_by_length", "false",
+                                // The table's values have only 97 different magnitudes, so the importer would take the
+                                // table for a constant.
+                                "--trainable", "e"};
   w.insert(w.end(), more.begin(), more.end());
   return w;
 }
@@ -118,7 +88,7 @@ TEST_CASE("text columns of a loss on embeddings are sides of one encoder: PyTorc
     if (std::string(c.name) == "multiple_negatives") {
       CHECK(run["final_metrics"]["accuracy"].get<double>() == near(want["accuracy"]));
       CHECK(run["final_metrics"]["mrr"].get<double>() == near(want["mrr"]));
-      CHECK(run["final_metrics"]["samples"] == 4);  // pairs
+      CHECK(run["final_metrics"]["samples"] == 4);  // a sample is a pair
     }
     if (std::string(c.name) == "cosine_mse")
       CHECK(run["final_metrics"]["pearson"].get<double>() ==

@@ -40,7 +40,7 @@ std::string numbers(int64_t n, double step) {
 
 const std::string kHeader = "<ir_version: 8, opset_import: [\"\": 17]> ";
 
-// Returns a model x [B,4] -> 8 -> y [B,3].
+// Returns a model of two linear layers: x [B,4], 8 hidden units, y [B,3].
 std::string two_layers(const TempDir& f, const std::string& last = "y = Identity(l)") {
   return save(f, test::parse(kHeader + "net (float[B,4] x) => (float[B,3] y) <float[4,8] w1 = {" + numbers(32, 0.7) +
                              "}, float[8,3] w2 = {" + numbers(24, 1.1) +
@@ -56,7 +56,7 @@ std::string tensors(const TempDir& f, std::vector<float> label, double x = 1) {
 struct Grad {
   double loss = 0, scale = 1;
   std::vector<double> w1;
-  double error(const Grad& want) const {  // relative, 2-norm
+  double error(const Grad& want) const {  // relative error of the gradient of w1, 2-norm
     double d = 0, n = 0;
     for (size_t i = 0; i < w1.size(); ++i) {
       d += (w1[i] - want.w1[i]) * (w1[i] - want.w1[i]);
@@ -118,7 +118,9 @@ TEST_CASE("grad scales the loss down from the first scale until all is finite, a
   const Grad want = grad(f, data, {"--loss", "mse"});
   CHECK(want.scale == 1);
   const Grad half = grad(f, data, {"--loss", "mse", "--dtype", "fp16"});
-  CHECK(half.scale < 65536);  // 2 * 60 / 48 * 65536 exceeds fp16
+  // The gradient of mse with respect to y is about -2 * 60 / 48 (targets of 60, 48 elements). Times the first scale,
+  // 65536, it exceeds fp16, so the scale must fall.
+  CHECK(half.scale < 65536);
   CHECK(half.scale >= 1024);
   CHECK(half.error(want) < 2e-3);
   CHECK(half.loss == Catch::Approx(want.loss).epsilon(1e-3));
@@ -136,7 +138,7 @@ TEST_CASE("grad scales the loss down from the first scale until all is finite, a
   CHECK(said.id == "E_GRADIENT_NONFINITE");
   CHECK_THAT(said.err, ContainsSubstring("not finite at the loss scale 65536"));
 
-  // The plan's loss_scale is used. Hysteresis tolerates infinities, but not in written gradients.
+  // The plan's loss_scale is used. Infinite gradients that the hysteresis of the scale tolerates are not written.
   for (const auto& [text, scale] :
        std::vector<std::pair<std::string, double>>{{R"({"mode": "static", "init": 256})", 256},
                                                    {R"({"hysteresis": 3})", half.scale},
@@ -283,7 +285,7 @@ TEST_CASE("with AMP off, and under a plan that lets nothing be low, a big projec
   const std::string off = trained("off", {"--use_fp16=false"});
   CHECK(trained("fp16", {"--use_fp16", "--precision_plan", f / "deny.json"}) == off);
   CHECK(trained("bf16", {"--use_bf16", "--precision_plan", f / "deny.json"}) == off);
-  CHECK(trained("low", {"--use_bf16"}) != off);  // bytes distinguish precisions
+  CHECK(trained("low", {"--use_bf16"}) != off);  // the comparison of bytes can tell precisions apart
 }
 
 TEST_CASE("a run that diverges ends with exit 8 and names parameter and node; 0 consecutive skips never stop it",

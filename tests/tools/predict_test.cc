@@ -33,7 +33,8 @@ Said predict(const std::string& task, const std::string& out, std::vector<std::s
                                     "--out",       out,
                                     "--device",    "cpu",
                                     "--quiet"};
-  if (std::find(more.begin(), more.end(), "--inputs") == more.end())  // files of two --inputs are read as one table
+  // A second --inputs would add its rows to the same table.
+  if (std::find(more.begin(), more.end(), "--inputs") == more.end())
     words.insert(words.end(), {"--inputs", input_of(task)});
   words.insert(words.end(), more.begin(), more.end());
   return must_run(words);
@@ -71,7 +72,8 @@ TEST_CASE("predictions for rows of text are onnxruntime's on the exported file",
       GENERATE("classification", "regression", "multilabel", "token", "span", "retrieval", "language");
   INFO(task);
   const TempDir f;
-  for (const char* rows : {"1", "4"}) {  // padding changes nothing
+  // Batch sizes: padding to the longest row of a batch must not change predictions.
+  for (const char* rows : {"1", "4"}) {
     const Said said = predict(task, f / "p.jsonl", {"--eval_batch_size", rows});
     const std::vector<Json> lines = ordered_lines(f / "p.jsonl");
     const Json want = golden(task);

@@ -81,7 +81,8 @@ TEST_CASE("a narrow terminal gets what matters most") {
     CAPTURE(width);
     CHECK(display_width(progress_bar(s, width, &loss)) <= width);
     const std::string plain = progress_bar(s, width);
-    CHECK(std::all_of(plain.begin(), plain.end(), [](char c) { return c >= ' ' && c < 127; }));  // no blocks
+    // ASCII only, no block characters.
+    CHECK(std::all_of(plain.begin(), plain.end(), [](char c) { return c >= ' ' && c < 127; }));
   }
 }
 
@@ -99,7 +100,7 @@ TEST_CASE("a sparkline shows a course of any length in the columns that there ar
   Course flat;
   for (int i = 0; i < 5; ++i) flat.add(7);
   CHECK(flat.sparkline(4) == "▁▁▁▁");
-  // for any number of values, the means of equal parts of the values
+  // The sparkline shows the means of equal parts of the values, for any number of values.
   for (const int n : {256, 257, 300, 513, 1000, 12345, 100000}) {
     Course falling;
     for (int i = 0; i < n; ++i) falling.add(-static_cast<double>(i));

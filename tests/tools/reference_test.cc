@@ -94,7 +94,8 @@ TEST_CASE("dpo with adapters takes the model without them as its reference", "[p
   CHECK_THAT(own.said, ContainsSubstring("reference: this model without adapters"));
   CHECK(own.said.find("teacher: ") == std::string::npos);
   check_same(own, given);
-  // Adapters start at 0, or contain a part that was subtracted from the weights.
+  // At the start, the adapted model equals the reference, because adapters start at 0, or contain a part that was
+  // subtracted from the weights. So the first loss is log 2.
   CHECK(std::abs(own.losses.front() - std::log(2.0)) < 1e-5);
   CHECK(own.last["margin"].get<double>() > 0);
 }
@@ -111,7 +112,7 @@ TEST_CASE("weights that train beside adapters, and dropout, do not change the re
   with.insert(with.end(), {"--teacher", model});
   const Run own = trained(f, more), given = trained(f, with);
   INFO(own.said);
-  // The teacher's logits are rounded to 16 bits in other places.
+  // A separate teacher model rounds its logits to 16 bits after other operations.
   if (!more.empty() && more.back() == "--use_bf16") {
     for (size_t i = 0; i < own.losses.size(); ++i) CHECK(std::abs(own.losses[i] - given.losses[i]) < 1e-2);
     return;

@@ -173,7 +173,9 @@ TEST_CASE("the worst pairs of a retrieval run are those whose candidate ranks wo
     REQUIRE(own != rows.end());
     CHECK((*own)["b"] == s["label"]);
     const double mine = cosine((*own)["a_embedding"], (*own)["b_embedding"]);
-    int surely = 1, perhaps = 1;  // fp32 may order nearly equal values differently
+    // Bounds of the rank: `surely` counts values that are clearly larger. `perhaps` also counts nearly equal values,
+    // which fp32 may order differently.
+    int surely = 1, perhaps = 1;
     double nearest = -1, told = -1;
     for (const json& other : rows) {
       if (other["a"] == (*own)["a"]) continue;

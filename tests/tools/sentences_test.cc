@@ -94,7 +94,7 @@ TEST_CASE("predict pools hidden states as the files beside the model say, or as 
   check_equal(embedded(f, model, {"--pooling", "max"}).values, wanted("max"));
   write_modules(f.path.string(), "cls", false, true);
   check_equal(embedded(f, model).values, wanted("cls"));
-  std::filesystem::create_directories(f / "onnx");  // where repositories keep their exports
+  std::filesystem::create_directories(f / "onnx");  // the folder in which repositories keep their exports
   copy_in(model, f / "onnx/model.onnx");
   check_equal(embedded(f, f / "onnx/model.onnx", {"--vocab", f / "vocab.txt"}).values, wanted("cls"));
   write_modules(f.path.string(), "\"mean\"", false, false, "Dense");
@@ -113,7 +113,7 @@ TEST_CASE("eval and training pool as predict does", "[sentences]") {
   copy_in(sentences("bert/vocab.txt"), f / "vocab.txt");
   write_modules(f.path.string(), "\"max\"");
   const std::vector<double> e = wanted("max"), scores = {0.1, 0.9, 0.5, 0.3};
-  double mse = 0;  // of the cosines of each text and its partner in reversed row order
+  double mse = 0;  // mse of the cosines of each text and its partner in reversed row order
   for (size_t r = 0; r < 4; ++r) {
     double uv = 0, uu = 0, vv = 0;
     for (size_t i = 0; i < 16; ++i) {

@@ -89,7 +89,7 @@ TEST_CASE("a run that skips bad rows equals the run without them", "[skip]") {
     CHECK(lines == want);
     for (const std::string& reason : reasons) CHECK_THAT(all, ContainsSubstring(reason));
     CHECK_FALSE(run_of(f / "clean").contains("skipped_rows"));
-    // One bad row more than the limit is an error, which is that of the row.
+    // One bad row more than the limit allows ends the run with the error of that row.
     const std::string less = std::to_string(bad.size() - 1);
     CHECK(run_verb(words(f, dirty, "no", {"--skip_bad_rows", less})).code == 5);
     const Said none = run_verb(words(f, dirty, "no"));

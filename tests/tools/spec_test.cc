@@ -44,7 +44,7 @@ TEST_CASE("the defaults of the flags are those of a RunSpec", "[spec]") {
   CHECK(spec.data.train == "t.csv");
   spec.model.model = spec.data.train = "";
   for (const Setting& s : settings()) {
-    if (options.source(s.name) == cli::Source::derived) continue;  // eval_batch_size: as batch_size
+    if (options.source(s.name) == cli::Source::derived) continue;  // such as eval_batch_size, which follows batch_size
     INFO(s.name);
     CHECK(value_text(value_of(spec, s)) == value_text(value_of(RunSpec{}, s)));
   }

@@ -68,7 +68,7 @@ TEST_CASE("create derives the sizes of a model from a table", "[tables]") {
   CHECK(dims_of(f / "m.onnx", "embeds.1.weight").at(0) == 5);
   CHECK(dims_of(f / "m.onnx", "out.weight") == std::vector<int64_t>{3, 100});
   CHECK(inputs_of(f / "m.onnx") == Words{"categorical", "continuous"});
-  // A number as the target, columns by name, and a configuration that overrides the hidden layers.
+  // Tests a number as the target, columns by name, and a configuration that overrides the hidden layers.
   const Said number =
       created("tabular", {"--target", "price", "--continuous", "area,age", "--model_config", R"({"hidden": [7]})"});
   CHECK_THAT(number.err, ContainsSubstring("target price: a number (--task regression)"));

@@ -67,7 +67,8 @@ TEST_CASE("predictions for a table are onnxruntime's on scikit-learn's features,
   REQUIRE(rows.size() == want["prediction"].size());
   for (size_t r = 0; r < rows.size(); ++r) {
     INFO(rows[r].dump());
-    // fp32 on both sides; expm1 turns an absolute error of the logarithm into a relative error.
+    // Both programs compute in fp32. expm1 turns an absolute error of the logarithm into a relative error of the
+    // prediction.
     CHECK(rows[r].at("prediction").get<double>() == Approx(want["prediction"][r].get<double>()).epsilon(1e-5));
   }
   CHECK(rows[1].at("Visitors") == "620");  // the row as it was
@@ -203,8 +204,8 @@ TEST_CASE("tables that do not fit the model or the flags are refused", "[tables]
 
 TEST_CASE("a model of tables is exported so that it takes raw rows", "[tables]") {
   const TempDir f;
-  // Numbers and the indicator of missing values are computed here too. Predictions of a logarithmic target are
-  // converted back.
+  // The table has numbers and missing values, for which an indicator column is added. The target is logarithmic, so the
+  // file must convert predictions back.
   const std::string model = save(f, test::parse(R"(
     <ir_version: 8, opset_import: ["" : 17]>
     net (float[N,3] x) => (float[N,1] y)
@@ -229,7 +230,7 @@ TEST_CASE("a model of tables is exported so that it takes raw rows", "[tables]")
   const std::vector<double> want = read_npz(f / "p.npz").at(0).tensor.to_doubles();
   const std::vector<double> got = read_npz(f / "o.npz").at(0).tensor.to_doubles();
   REQUIRE(got.size() == want.size());
-  // e^x - 1 in fp32 after the network's own rounding.
+  // The network rounds to fp32, and the file computes e^x - 1 of its result in fp32.
   for (size_t r = 0; r < got.size(); ++r) CHECK(got[r] == Approx(want[r]).epsilon(1e-5));
 
   // Categories are texts.
@@ -274,7 +275,8 @@ TEST_CASE("classes of a table are learnt, and one output is none of them", "[tab
   };
   const Words flags = {"--train", f / "t.csv", "--target", "answer",       "--categorical", "kind",   "--continuous",
                        "size",    "--device",  "cpu",      "--output_dir", f / "run",       "--quiet"};
-  must_run(with({net("1", "0.1,0.2,0.3", "0")}, with(flags, {"--max_steps", "1"})));  // yes or no
+  // A target of two classes (yes, no) needs one output.
+  must_run(with({net("1", "0.1,0.2,0.3", "0")}, with(flags, {"--max_steps", "1"})));
   CHECK_THAT(bytes_of(f / "run/model.onnx"), ContainsSubstring("bce_logits"));
   const Said mixed = run_verb(with({f / "1.onnx"}, with(flags, {"--text_columns", "kind"})));
   CHECK(mixed.id == "E_USAGE");
@@ -288,8 +290,8 @@ TEST_CASE("classes of a table are learnt, and one output is none of them", "[tab
 TEST_CASE("the model that a refusal proposes for a table takes it", "[tables]") {
   const TempDir f;
   write_bytes(f / "t.csv", "shop,city,sales,kind\n1,a,2.5,x\n2,b,3.5,y\n3,a,,x\n4,c,1.5,y\n5,b,2.0,y\n6,a,3.0,x\n");
-  // Runs the `create` command that a hint recommends, then trains with its model. --target sales: a number; kind: two
-  // classes.
+  // Runs the `create` command that a hint recommends, then trains with its model. The target `sales` is a number, the
+  // target `kind` has two classes.
   const auto proposed = [&](const std::string& model, const Words& flags) {
     const Words run = with({model, "--train", f / "t.csv", "--device", "cpu", "--output_dir", f / "run", "--max_steps",
                             "1", "--overwrite", "--quiet"},

@@ -102,13 +102,13 @@ TEST_CASE("PaddlePaddle's command line trains on XNLI, tests, and tells accuracy
     CHECK(s.err.find(language) != std::string::npos);
   }
   CHECK(test["accuracy"].get<double>() == Catch::Approx(right / test["samples"].get<double>()));
-  CHECK(test["per_class"].size() == 3);  // "contradictory" is "contradiction"
+  CHECK(test["per_class"].size() == 3);  // the files write "contradictory" for the class "contradiction"
   CHECK(test["per_class"].contains("contradiction"));
   CHECK(run["final_metrics"]["groups"]["language"].contains("en"));
   CHECK(run["config"]["weight_decay"] == 0.01);
-  CHECK(s.err.find("\"max_seq_len\": 64") != std::string::npos);  // --verbose true
+  CHECK(s.err.find("\"max_seq_len\": 64") != std::string::npos);  // printed because of --verbose true
   CHECK(s.err.find("--do_test: onnx-amp-finetune eval") != std::string::npos);
-  CHECK(json_lines(f / "run/metrics.jsonl").size() == 6);  // 24 rows, 8 a batch, twice
+  CHECK(json_lines(f / "run/metrics.jsonl").size() == 6);  // 24 rows in batches of 8, two epochs
 }
 
 TEST_CASE("PaddlePaddle's batches of tokens train, and a test alone prints its metrics") {
