@@ -43,7 +43,8 @@ TEST_CASE("a model with dropout trains to the same bits when sums and norms are 
   }
   CHECK(forward == 4);
   CHECK(backward >= 3);  // the last layer's input may be only its first token (ops/passes/slice_hoisting.h)
-  // The emulated device trained this graph above. Kernels that read a sum of two gradients compute it themselves.
+  // Norm kernels that read a sum of two gradients compute the sum themselves in this pass. The emulated device used it
+  // for the training above.
   const Graph merged = merge_norm_sums(together);
   int met = 0;
   for (int32_t n = 0; n < merged.n_nodes(); ++n) {

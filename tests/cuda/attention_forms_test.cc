@@ -149,7 +149,7 @@ TEST_CASE("a later mask of another form is computed by the built-in kernels", "[
     g.set_mask(right);
     OnDevice node = g.node();
     CHECK(g.off(node) < kNear);
-    g.fake->error = 0.5;  // marks the library's results
+    g.fake->error = 0.5;  // later errors of 0.5 show that the library runs
     CHECK(g.off(node) > 0.1);
     for (const HostTensor& other : {left, bias, none}) {
       g.set_mask(other);
@@ -199,7 +199,7 @@ TEST_CASE("an attention library drops the elements that the project's bits drop"
       }
     }
   }
-  // The keys are a multiple of four: one Philox block per four keys.
+  // The number of keys is a multiple of four, so a Philox block has the bits of four keys.
   Asked g(false);
   for (HostTensor& t : g.qkv) t = draw({kBatch, 8, 2, 16}, 1, DType::f16);
   g.attrs.set("ratio", 0.25);

@@ -87,12 +87,13 @@ std::vector<OpCase> over_many_tiles() {
 
 std::vector<OpCase> with_dropout() {
   return {
-      attention({2, 2, 70, 132, 16, 16}, dropping(0.3, 2)),  // the number of keys is a multiple of four
-      attention({2, 2, 70, 131, 16, 16}, dropping(0.3, 2)),  // the number of keys is not
-      attention({4, 1, 66, 68, 16, 16}, dropping(0.3, 2)),   // two batch entries per sample
-      attention({1, 4, 33, 68, 16, 16}, dropping(0.3, 3)),   // samples end within a batch entry
-      attention({2, 1, 33, 68, 16, 16}, dropping(0.3, 5)),   // batch entries cannot be divided evenly
-      sequences(packed({1, 2, 150, 150, 16, 16}, dropping(0.3, 1)), {0, 66, 66, 140}, 76),  // multiples of four
+      attention({2, 2, 70, 132, 16, 16}, dropping(0.3, 2)),  // 132 keys: a multiple of four
+      attention({2, 2, 70, 131, 16, 16}, dropping(0.3, 2)),  // 131 keys: not a multiple of four
+      attention({4, 1, 66, 68, 16, 16}, dropping(0.3, 2)),   // 4 batch entries for 2 samples
+      attention({1, 4, 33, 68, 16, 16}, dropping(0.3, 3)),   // 3 samples in 1 batch entry: samples end within it
+      attention({2, 1, 33, 68, 16, 16}, dropping(0.3, 5)),   // 5 samples do not divide 2 batch entries evenly
+      // max_len is a multiple of four.
+      sequences(packed({1, 2, 150, 150, 16, 16}, dropping(0.3, 1)), {0, 66, 66, 140}, 76),
       sequences(packed({1, 2, 150, 150, 16, 16}, dropping(0.3, 1)), {0, 66, 67, 140}, 75),
   };
 }
@@ -123,7 +124,7 @@ TEST_CASE("fused attention on the GPU is the CPU's", "[gpu]") {
 }
 
 TEST_CASE("fused attention on CUDA drops the elements that Dropout drops", "[cuda]") {
-  // The values are the identity matrix, so y is p after dropout. So is the upstream gradient: dv is p transposed.
+  // The values and the upstream gradient are identity matrices, so y is p after dropout, and dv is p transposed.
   const auto identity = [](int64_t batch, int64_t tokens, int64_t heads) {
     HostTensor t = HostTensor::zeros(DType::f32, {batch, tokens, heads, 64});
     for (int64_t b = 0; b < batch; ++b) {

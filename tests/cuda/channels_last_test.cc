@@ -168,7 +168,7 @@ TEST_CASE("elementwise and moving operators give the same elements in channels-l
 }
 
 TEST_CASE("the bits of Dropout do not depend on the layout", "[cuda][channels_last]") {
-  const int64_t rows = GENERATE(1, 3, 9);  // the samples of dropout may differ from the images
+  const int64_t rows = GENERATE(1, 3, 9);  // numbers of dropout samples; may differ from the number of images
   for (const DType type : {DType::f32, DType::bf16}) {
     check_bits({"Dropout", {draw({3, 6, 5, 7}, 1, type)}, {{"ratio", 0.4}, {"site", int64_t{7}}, {"rows", rows}}});
   }

@@ -38,7 +38,7 @@ const Shapes kShapes[] = {
     {{3, 4, 4, 5, 6}, {4, 2, 2, 3, 3}, {3, 4, 3, 5, 3}, {1, 1, 2}, {1, 1, 1}, {0, 1, 1, 0, 1, 1}, 2},
     {{2, 6, 40, 36}, {12, 1, 3, 3}, {2, 12, 40, 36}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 6}};
 
-Shapes valid(Shapes s) {  // output extents from the window
+Shapes valid(Shapes s) {  // computes output extents from the window
   for (size_t i = 0; i < s.strides.size(); ++i) {
     s.y[i + 2] =
         (s.x[i + 2] + s.pads[i] + s.pads[s.strides.size() + i] - (s.w[i + 2] - 1) * s.dilations[i] - 1) / s.strides[i] +
@@ -161,7 +161,7 @@ TEST_CASE("a convolution library is used after it has agreed", "[cuda]") {
   OnDevice node = g.node();
   CHECK(worst(g.run(node, g.in), g.want) < 2e-6);
   CHECK(g.runs == 2);   // once to compare, once for the result
-  g.fake->error = 0.5;  // marks the library's results
+  g.fake->error = 0.5;  // later errors of 0.5 show that the library runs
   CHECK(worst(g.run(node, g.in), g.want) > 0.01);
   CHECK(g.runs == 3);
   CHECK(g.warnings.str().empty());
@@ -277,7 +277,7 @@ TEST_CASE("a library's weight gradient in 16 bits is widened to fp32", "[cuda]")
     const HostTensor rounded = g.exact.cast(type).cast(DType::f32);
     CHECK(worst(have, rounded) < 2 * (type == DType::f16 ? 4.9e-4 : 3.9e-3));
     const std::vector<double> v = have.to_doubles();
-    CHECK(have.cast(type).cast(DType::f32).to_doubles() == v);  // 16-bit numbers, so the library's result
+    CHECK(have.cast(type).cast(DType::f32).to_doubles() == v);  // 16-bit numbers: they come from the library
   }
 }
 

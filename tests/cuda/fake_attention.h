@@ -48,7 +48,7 @@ class FakeAttention final : public WithClock<cuda::LibraryAttention> {
   bool sees(const cuda::AttentionOperands& o, int64_t b, int64_t i, int64_t j) const {
     return (!what.causal || j <= i) && (!what.lengths || j < o.key_lengths[b]);
   }
-  // Returns dropout's factor of a weight.
+  // Returns the factor by which dropout multiplies an attention weight.
   double kept(const cuda::AttentionOperands& o, int64_t b, int64_t n, int64_t i, int64_t j) const {
     if (what.kept_scale == 0) return 1;
     return get(o.kept, ((b * what.heads + n) * what.queries + i) * what.keys + j) * what.kept_scale;

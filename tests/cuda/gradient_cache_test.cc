@@ -64,7 +64,7 @@ TEST_CASE("a cached window on a device is the CPU's", "[cuda][gradient_cache]") 
     for (const int64_t rows : {8, 8, 4}) batches.push_back({{"x", normal({rows, 6}, 1, 10 * step + batches.size())}});
     const Found want = cached(on_host, a, batches, scale), got = cached(on_device, b, batches, scale);
     REQUIRE(got.gradients.size() == want.gradients.size());
-    // fp32: another order of sums. 16 bits: some elements round differently, by 2^-11 of their value
+    // fp32 sums have another order. In 16 bits some elements round differently, by 2^-11 of their value.
     const double tolerance = low ? 4e-3 : 1e-5;
     CHECK(got.sums[0] == Catch::Approx(want.sums[0]).epsilon(tolerance));
     double worst = 0;

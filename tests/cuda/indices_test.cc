@@ -15,7 +15,7 @@ using namespace amp::test;
 
 namespace {
 
-// Gathers rows of x (4, 2) by ids (3) plus one.
+// Returns a graph that gathers rows of x, shape (4, 2), by three ids, each increased by one.
 std::shared_ptr<Graph> shifted_gather() {
   auto g = std::make_shared<Graph>();
   Builder b(*g, cpu_evaluator());

@@ -89,7 +89,7 @@ TEST_CASE("small gradients of a sampled image keep their digits on CUDA, infinit
   const auto device = cuda::make_emulated_device();
   const Attrs a{{"mode", int64_t{1}}, {"padding", int64_t{0}}, {"align", int64_t{1}}};
   const HostTensor x = draw({1, 1, 2, 8}, 1);
-  // Points on the elements of the first row.
+  // The sampled points lie exactly on the elements of the first row.
   std::vector<float> grid, dy;
   for (int i = 0; i < 8; ++i) {
     grid.insert(grid.end(), {static_cast<float>(2.0 * i / 7 - 1), -1.0f});

@@ -33,7 +33,7 @@ TEST_CASE("an attention library is used after it has agreed and is faster", "[cu
       CHECK(g.fake->runs == 5);  // once to compare, three times to measure, once for the result
       CHECK(g.fake->timed == 2);
       CHECK(g.fake->memory == true);
-      g.fake->error = 0.5;  // marks the library's results
+      g.fake->error = 0.5;  // later errors of 0.5 show that the library runs
       CHECK(g.off(g.run(node, g.in)) > 0.1);
       CHECK(g.fake->runs == 6);
       CHECK(g.warnings.str().empty());
@@ -116,7 +116,7 @@ TEST_CASE("a decision about one attention holds for all with its key", "[cuda]")
     CHECK(g.off(g.run(first, g.in)) < kNear);
     const int runs = g.fake->runs, timed = g.fake->timed;
     CHECK(g.off(g.run(second, g.in)) < kNear);
-    CHECK(g.fake->runs == runs + (error == 0 ? 1 : 0));  // used at once, or not called
+    CHECK(g.fake->runs == runs + (error == 0 ? 1 : 0));  // used at once, or rejected and not called
     CHECK(g.fake->timed == timed);
   }
 }
@@ -173,7 +173,7 @@ TEST_CASE("the built-in kernels compute rows whose keys are all masked, which a 
       CHECK(g.fake->runs == 0);  // such a row cannot validate the library
       CHECK(off(false) < kNear);
       CHECK(g.fake->memory == true);
-      g.fake->error = 0.5;  // marks the library's results
+      g.fake->error = 0.5;  // later errors of 0.5 show that the library runs
       CHECK(off(false) > 0.1);
       CHECK(off(true) < kNear);
       CHECK(off(false) > 0.1);

@@ -174,7 +174,8 @@ TEST_CASE("accumulating, a library's product adds once", "[cuda]") {
   CHECK(runs == 3);
 }
 
-// A checked product as in MatMulBiasGrad+=: c += a b, extra = sums. The project's kernel is a plain loop.
+// A checked product as in MatMulBiasGrad+=: it adds a b to c, and its extra result is `sums`. The project's kernel is a
+// plain loop.
 struct Accumulating {
   std::unique_ptr<cuda::EmulatedDevice> device = cuda::make_emulated_device();
   std::shared_ptr<FakeProduct> fake = std::make_shared<FakeProduct>();

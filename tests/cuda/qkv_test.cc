@@ -34,7 +34,7 @@ TEST_CASE("gradients of parts have the bits of the whole gradient, split", "[cud
   const auto device = cuda::make_emulated_device();
   for (const DType type : {DType::f32, DType::bf16}) {
     for (const int64_t of : {1, 0}) {
-      // x (rows, 5) and dY (rows, 3 * 8)
+      // The operands are x, shape (rows, 5), and dY, shape (rows, 3 * 8).
       std::vector<HostTensor> in{draw({70, 5}, 1, type), draw({70, 24}, 2, type)};
       if (of == 0) std::swap(in[0], in[1]);
       Attrs attrs{{"transA", int64_t{1}}, {"transB", int64_t{0}}, {"of", of}};

@@ -94,7 +94,7 @@ struct Run {
   HostTensor ema;
 };
 
-// Combines rules with other options, a few of each kind.
+// Sets the optimizer `rule`, and some further options that depend on the rule.
 void choose_optimizer(OptimizerConfig& o, const std::string& rule) {
   o.rule = rule;
   o.settings = rule_settings(rule, {});
@@ -129,7 +129,7 @@ TEST_CASE("a run on the emulated device follows the CPU's", "[cuda]") {
     CHECK(a.applied_steps == b.applied_steps);
     CHECK(a.scale.used == b.scale.used);
     CHECK(a.lr == b.lr);
-    // fp16 activations: a rounding that falls the other way is 2^-11
+    // Tolerance: an fp16 activation may round in the other direction, by a relative 2^-11.
     CHECK(a.loss == Catch::Approx(b.loss).epsilon(5e-3));
     if (!b.skipped()) CHECK(a.grad_norm == Catch::Approx(b.grad_norm).epsilon(2e-2));
   }

@@ -75,7 +75,7 @@ TEST_CASE("attention over heads that come first, or are the batch", "[attention]
         "param q 6 5 4\nparam k 6 6 4\nparam v 6 6 7\ninput m 6 1 6\nt = Transpose(k) {perm=[0 2 1]}\ns = MatMul(q, "
         "t)\ns = Add(s, "
         "m)\np = Softmax(s)\no = MatMul(p, v)\noutput o",
-        // A transpose of the batch with heads flattened into it; a later node reverses it.
+        // Heads are flattened into the batch dimension, which is then transposed. A later node reverses the transpose.
         "param q 2 3 5 4\nparam k 2 3 6 4\nparam v 2 3 6 7\nf = Reshape(k) {dims=[6 6 4]}\nt = Transpose(f) {perm=[0 2 "
         "1]}\nt = "
         "Reshape(t) {dims=[2 3 4 6]}\ns = MatMul(q, t)\np = Softmax(s)\no = MatMul(p, v)\noutput o"}) {

@@ -110,7 +110,8 @@ OneNode node(const Axis& a, Dims d, const std::vector<size_t>& at) {
   if (n.op == "Concat") n.inputs.push_back(random_tensor(d, 6));
   if (n.op == "Split") n.inputs.push_back(ints({1, d[axis] - 1}));
   if (n.op == "LayerNormalization" || n.op == "RMSNormalization") {
-    n.attrs.set("epsilon", 0.1);  // a smaller one is too steep for differences over few elements
+    // With a smaller epsilon, a norm of few elements is too steep for finite differences.
+    n.attrs.set("epsilon", 0.1);
     n.inputs.push_back(random_tensor(Dims(d.begin() + static_cast<int64_t>(axis), d.end()), 9));
   }
   if (n.op == "Gather") n.inputs.push_back(ints({0, -1}));
@@ -237,7 +238,8 @@ TEST_CASE("negative axes are the positive ones") {
       }
     }
   }
-  // The remaining gradients are 0: over a single element, or of a normalized result.
+  // The other gradients are 0, so the factor 1.01 does not change them: norms of a single element, or sums of a
+  // normalized result.
   CHECK(caught * 20 > gradients * 17);
   std::cout << "negative axes: " << axes().size() << " operators and versions, " << nodes << " nodes, " << gradients
             << " gradients, " << caught << " wrong ones caught\n";

@@ -13,7 +13,7 @@ namespace amp::test {
 
 struct CaseResult {
   std::vector<HostTensor> outputs;
-  std::map<size_t, HostTensor> grads;  // gradients of sum_k <dy_k, output_k>, by input of Role::value
+  std::map<size_t, HostTensor> grads;  // gradients of sum_k <dy_k, output_k>; keys: inputs of Role::value
 };
 
 class CaseRun {

@@ -73,7 +73,7 @@ TEST_CASE("spellings of GELU") {
                         "h = Mul(x, half)\ny = Mul(h, g)"}}) {
     DYNAMIC_SECTION(name) {
       CHECK(formed(head + text + "\noutput y") == (name == "tanh" ? "GeluTanh" : "Gelu"));
-      same_numbers(head + text + "\noutput y", 1e-6);  // constants in fp32
+      same_numbers(head + text + "\noutput y", 1e-6);  // tolerance: constants are rounded to fp32
     }
   }
 }

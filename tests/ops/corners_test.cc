@@ -47,7 +47,7 @@ TEST_CASE("gradients in corners are PyTorch's", "[corners]") {
     }
     for (const DType type : {DType::f64, DType::f32}) {
       INFO(j["name"].get<std::string>() << " in " << name_of(type));
-      // Scale and bias of an empty tensor: no element, no gradient.
+      // If scale and bias are empty, only the gradient of input 0 is requested.
       const bool nothing = n.op == "LayerNormalization" && n.inputs[1].numel() == 0;
       const NodeRun run = run_node(n, tensor_of(j["dy"]), nothing ? std::vector<size_t>{0} : wrt, type);
       const double tolerance = type == DType::f64 ? 1e-12 : 1e-6;

@@ -56,7 +56,7 @@ bool broadcasts(const std::string& op, const OpCase& c) {
   std::set<Dims> seen;
   for (size_t i = 0; i < c.in.size(); ++i) {
     Dims d = c.in[i].dims;
-    if (op == "MatMul" && i > 1) continue;  // a bias
+    if (op == "MatMul" && i > 1) continue;  // input 2 is a bias
     if (op == "MatMul") d.resize(d.size() - 2);
     seen.insert(d);
   }

@@ -63,7 +63,7 @@ std::vector<Probe> probe(const CaseRun& f, const OpCase& c, const std::vector<Ho
     d[k] = 1;
     add(d);
   }
-  const bool exact = c.attrs.has("to");  // values between lattice points would be rounded in a short type
+  const bool exact = c.attrs.has("to");  // Cast: a short type rounds values between lattice points
   for (uint64_t trial = 0; trial < (n < 5000 ? 2 : 1) && n > 48 && !exact; ++trial) {
     Rng rng(77 + trial);
     std::vector<double> d(n);

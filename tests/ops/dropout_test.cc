@@ -58,7 +58,8 @@ TEST_CASE("bits that are drawn many at a time are those of single ones", "[dropo
   const RunState state{0x123456789abcdefu, 41, 6};
   const DropoutBits bits{1u << 30, 9, 1.25};
   for (const int64_t first :
-       {int64_t{0}, int64_t{3}, int64_t{4}, int64_t{30}, int64_t{17179869180 - 7}}) {  // groups wrap at 2^34
+       // At 17179869180, close to 2^34, the number of a Philox group wraps.
+       {int64_t{0}, int64_t{3}, int64_t{4}, int64_t{30}, int64_t{17179869180 - 7}}) {
     for (const int64_t n : {1, 2, 27, 32, 33, 64, 77, 200}) {
       INFO(n << " from " << first);
       std::vector<float> got(static_cast<size_t>(n) + 1, 7), want = got;

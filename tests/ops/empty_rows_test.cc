@@ -57,7 +57,8 @@ TEST_CASE("fused attention of a row that sees nothing", "[attention]") {
           }
           for (int64_t h = 0; h < kWidth; ++h)
             CHECK(slopes[0].to_doubles()[static_cast<size_t>(kEmpty * kWidth + h)] == 0);
-          // The gradients of keys and values are those without the row.
+          // The row must add nothing to the gradients of keys and values: they equal those with a zero upstream
+          // gradient in this row.
           if (zeros) {
             std::fill_n(dy.begin() + kEmpty * kWidth, kWidth, 0.0);
             in[7] = HostTensor::of<double>(dims, dy).cast(t);

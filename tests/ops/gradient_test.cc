@@ -21,7 +21,7 @@ struct Count {
   size_t cases = 0, tensors = 0, controls = 0;
 };
 
-// Checks all inputs of a case and adds to the count.
+// Checks the gradients of all inputs of a case, and adds the number of checks to `count`.
 void check_case(const std::string& op, const OpSpec& spec, size_t index, Count& count) {
   const OpCase& c = spec.cases[index];
   INFO(describe(op, c) << "(case " << index << "; again: test_ops \"finite differences\" -c " << op << ')');
@@ -44,7 +44,7 @@ void check_case(const std::string& op, const OpSpec& spec, size_t index, Count& 
     INFO(v.text);
     CHECK(v.excess <= 1);
     ++count.tensors;
-    if (scale < 1e-9) continue;  // a gradient that is 0 except for rounding: its multiples are right too
+    if (scale < 1e-9) continue;  // the gradient is 0 except for rounding: multiples of it would pass, too
     for (const double mutation : {1.01, -1.0, 0.0}) {
       std::vector<double> wrong = grad;
       for (double& g : wrong) g *= mutation;

@@ -23,9 +23,9 @@ constexpr size_t kCasesPerOperator = 8;
 
 struct Mutant {
   std::string what;
-  ValueId value;  // the node's output is multiplied by `factor`, or
+  ValueId value;  // the value that is multiplied by `factor`, or
   double factor = 1;
-  NodeId swapped;  // this node's first two operands are swapped
+  NodeId swapped;  // the node whose first two operands are swapped
 };
 
 bool is_scalable(const Graph& g, ValueId v) {
@@ -51,7 +51,7 @@ std::vector<Mutant> mutants_of(const Graph& g, int32_t forward) {
   std::vector<ValueId> parts;
   for (const auto& p : g.param_grads) contributions(g, p.value, forward, parts);
   for (const ValueId v : parts) {
-    if (!is_scalable(g, v) || g.value(v).producer.index < forward) continue;  // an unchanged upstream gradient
+    if (!is_scalable(g, v) || g.value(v).producer.index < forward) continue;  // the upstream gradient itself, passed on
     for (const double f : {-1.0, 1.01, 0.0}) out.push_back({cat("contribution #", v.index, " times ", f), v, f, {}});
   }
   for (int32_t i = forward; i < g.n_nodes(); ++i) {
@@ -154,7 +154,7 @@ TEST_CASE("every broken gradient rule is caught") {
       ++done;
     }
     INFO("operator " << op << ": no mutant of its backward graph had an effect");
-    // Rules that pass the upstream gradient on unchanged.
+    // These operators pass the upstream gradient on unchanged, so their rule has no factor or operand to modify.
     const bool passes_on = op == "Add" || op == "Reshape" || op == "Cast" || op == "RoundStraight";
     CHECK((count.caught > 0 || passes_on));
     all.caught += count.caught;

@@ -94,7 +94,8 @@ HostTensor random_tensor(Dims dims, uint64_t seed) {
   HostTensor t = HostTensor::empty(DType::f64, std::move(dims));
   std::mt19937_64 bits(seed);
   double* p = t.as_mutable<double>();
-  for (int64_t i = 0; i < t.numel(); ++i) {  // Irwin-Hall: std::normal_distribution differs between vendors
+  // A sum of uniform numbers (Irwin-Hall), because std::normal_distribution differs between standard libraries.
+  for (int64_t i = 0; i < t.numel(); ++i) {
     double sum = -6;
     for (int k = 0; k < 12; ++k) sum += static_cast<double>(bits() >> 11) * 0x1p-53;
     p[i] = sum;

@@ -43,7 +43,8 @@ OpCase hidden(const Shape& s, const Dims& mask, double fill, bool zero) {
                   [=](int64_t n, Rng& rng) {
                     std::vector<double> v = coin()(n, rng);
                     const auto keys = static_cast<size_t>(mask[3]);
-                    // A row of -inf gives NaN, or 0 if that is requested. Then the first row is such a row.
+                    // A row whose scores are all -inf gives NaN, or zeros if `zero` is set. In the latter case the
+                    // first row is such a row.
                     for (size_t i = 0; i < v.size(); ++i) v[i] = i < keys && zero ? 0 : i % keys == 0 ? 1 : v[i];
                     return v;
                   },
@@ -89,7 +90,7 @@ OpCase sequences(int64_t tokens, const std::vector<double>& lengths, bool as_pac
   return c;
 }
 
-OpCase fixed(OpCase c) {  // run, not differentiated
+OpCase fixed(OpCase c) {  // the case is run, but not differentiated
   c.finite_differences = false;
   for (Operand& o : c.in) o.role = o.role == Role::value ? Role::held : o.role;
   return c;
@@ -165,9 +166,10 @@ void add_attention_cases(OpSpecs& specs) {
   for (const OpCase& x : c) grad.cases.push_back(backward(x));
   forward.cases = std::move(c);
   forward.fp32_tolerance = grad.fp32_tolerance = 1e-5;  // sums of up to 4100 products
-  forward.fp32_floor = grad.fp32_floor = 0.05;          // a query with one key has no gradient
+  forward.fp32_floor = grad.fp32_floor = 0.05;          // a query with a single key has a zero gradient
   forward.inner_steps = grad.inner_steps = 4;
-  // Dropout is drawn by positions in the padded graph. A token's elements are not a multiple of a Philox block.
+  // The bits of dropout are numbered by a token's position in the padded graph. The number of elements per token is not
+  // a multiple of a Philox block.
   const auto places = [](int64_t n) {
     return Operand{{n},
                    [](int64_t k, Rng&) {

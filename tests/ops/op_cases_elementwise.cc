@@ -66,7 +66,8 @@ OpSpec backward(const Draw& x, const Attrs& attrs = {}) {
   return without_differences(binary(x, uniform(-4, 4), attrs, Role::held, false));
 }
 
-// Detach passes no gradient, as if its input were a constant: 1 for every x that the cases draw.
+// Returns a surrogate for Detach, which passes no gradient: Sign(x + 10) is the constant 1 for every x that the cases
+// draw.
 ValueId constant(Builder& b, const std::vector<ValueId>& in, const Attrs&) {
   return b.op("Sign", {b.op("Add", {in[0], b.scalar(10, b.dtype(in[0]))})});
 }
@@ -101,7 +102,8 @@ void functions(OpSpecs& s) {
   s["Floor"] = s["Ceil"] = flat(unary(uniform(-3.5, 3.5, kIntegers)));
   s["Round"] = flat(unary(uniform(-2.4, 2.4, {-2.5, -1.5, -0.5, 0.5, 1.5, 2.5})));
   s["Pow"] = binary(uniform(0.5, 2), uniform(-2, 3));
-  for (const Dims& d : {Dims{}, Dims{5}, Dims{2, 3}}) {  // any base with an integer exponent
+  // An integer exponent permits any base.
+  for (const Dims& d : {Dims{}, Dims{5}, Dims{2, 3}}) {
     s["Pow"].cases.push_back({{{d, any}, {{}, integers(2, 4), Role::held}}, {}});
   }
 }
@@ -142,7 +144,7 @@ void more_activations(OpSpecs& s) {
   };
   pair("Selu", no_zero);
   pair("Celu", no_zero, {{"alpha", 0.7}});
-  pair("Softsign", no_zero);  // the third derivative jumps at 0
+  pair("Softsign", no_zero);  // x avoids 0, where the third derivative jumps
   pair("Mish", any);
   pair("ThresholdedRelu", half, {{"alpha", 0.5}});
   pair("Shrink", half, {{"bias", 0.25}, {"lambd", 0.5}});
@@ -170,7 +172,7 @@ void more_functions(OpSpecs& s) {
 }
 
 void logic(OpSpecs& s) {
-  const Draw small = lattice(0.5);  // with equal elements
+  const Draw small = lattice(0.5);  // draws equal elements, too
   for (const char* op : {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}) {
     s[op] = without_differences(binary(small, small, {}, Role::held));
   }
@@ -194,7 +196,7 @@ void logic(OpSpecs& s) {
                        Role::held);
 }
 
-// Programs (backend/fused_program.h); tests of fusing run many more.
+// Adds cases of fused programs (backend/fused_program.h). The tests of fusing run many more programs.
 void fused(OpSpecs& s) {
   const auto program = [](const char* text) { return Attrs{{"program", std::string(text)}}; };
   const Draw draw = uniform(-2, 2);

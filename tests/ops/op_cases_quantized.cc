@@ -12,7 +12,7 @@ struct Form {
   bool float_zeros = false, packed_zeros = false;
 };
 
-// Returns a matrix in blocks along its rows, as in MatMulNBits.
+// Returns a case of DequantizeMatrix whose matrix is stored in blocks along its rows, as in MatMulNBits.
 OpCase blocked(const Form& f) {
   const int64_t blocks = (f.columns + f.block - 1) / f.block, row_bytes = blocks * f.block * f.bits / 8,
                 zero_bytes = (blocks * f.bits + 7) / 8;
@@ -35,7 +35,7 @@ OpCase blocked(const Form& f) {
   return c;
 }
 
-// Returns a matrix in the format NF4 or FP4, whose blocks may begin and end within a row.
+// Returns a case of DequantizeMatrix whose matrix has the format NF4 or FP4. Its blocks may begin and end within a row.
 OpCase flat(int64_t rows, int64_t columns, int64_t block, Codes codes) {
   OpCase c;
   c.finite_differences = false;
@@ -50,7 +50,8 @@ OpCase flat(int64_t rows, int64_t columns, int64_t block, Codes codes) {
   return c;
 }
 
-// Returns bytes with scales and zero points per tensor, per row, per column, or in blocks of rows.
+// Returns a case of DequantizeMatrix whose elements are bytes, with scales and zero points per tensor, per row, per
+// column, or in blocks of rows.
 OpCase bytes(int64_t rows, int64_t columns, int64_t scale_rows, int64_t scale_columns, Codes codes) {
   OpCase c;
   c.finite_differences = false;

@@ -106,7 +106,8 @@ void reductions(OpSpecs& s) {
     }
     for (const Shape& c : large)
       r.cases.push_back({{{c.dims, x}}, {{"axes", c.axes}, {"keepdims", int64_t{1}}}, {0}, smooth});
-    if (empty) r.cases.push_back({{{{3, 0}, x}}, {{"axes", Ints{1}}, {"keepdims", int64_t{0}}}});  // nothing to add up
+    // A sum of no elements.
+    if (empty) r.cases.push_back({{{{3, 0}, x}}, {{"axes", Ints{1}}, {"keepdims", int64_t{0}}}});
     r.fp32_tolerance = 1e-5;
     return r;
   };
@@ -166,7 +167,8 @@ void normalizations(OpSpecs& s) {
       }
     }
   }
-  // Residual connections: dropout, a bias of the branch, types of intermediate results, a 16-bit copy.
+  // The cases of residual connections vary dropout, a bias of the branch, types of intermediate results, and a 16-bit
+  // copy.
   const auto type = [](DType t) { return static_cast<int64_t>(t); };
   struct Residual {
     Dims dims;
@@ -208,7 +210,7 @@ void normalizations(OpSpecs& s) {
       s["AddNormGradSums"].cases.push_back(fixed({{t, w, mean, rstd, t, q.branch_bias ? t : none, none, t}, sums}));
     }
     if (q.rows == 0 || rows == 0) continue;
-    const Operand tokens{{rows}, some_of(2 * rows), Role::integer};  // packed
+    const Operand tokens{{rows}, some_of(2 * rows), Role::integer};  // positions of the packed tokens
     a.set("length", int64_t{5});
     back.set("length", int64_t{5});
     s["AddNorm"].cases.push_back(fixed({{t, t, w, q.bias ? v : none, q.branch_bias ? v : none, tokens}, a}));

@@ -8,7 +8,7 @@ namespace amp::test {
 
 namespace {
 
-OpCase fixed(OpCase c) {  // run, not differentiated
+OpCase fixed(OpCase c) {  // the case is run, but not differentiated
   c.finite_differences = false;
   for (Operand& o : c.in) o.role = o.role == Role::value ? Role::held : o.role;
   return c;

@@ -8,7 +8,7 @@ namespace amp::test {
 
 namespace {
 
-OpCase fixed(OpCase c) {  // run, not differentiated
+OpCase fixed(OpCase c) {  // the case is run, but not differentiated
   c.finite_differences = false;
   for (Operand& o : c.in) o.role = o.role == Role::value ? Role::held : o.role;
   return c;
@@ -20,9 +20,9 @@ OpCase sample(Dims x, Dims grid, int64_t mode, int64_t padding, int64_t align) {
   const double n = static_cast<double>(x.back());
   std::vector<double> kinks;
   for (int k = -12; k <= 12; ++k) {
-    const double at = mode == 0 ? k + 0.5 : k;  // positions in elements
+    const double at = mode == 0 ? k + 0.5 : k;  // position of a kink, in elements
     kinks.push_back(align ? 2 * at / (n - 1) - 1 : (2 * at + 1) / n - 1);
-    kinks.push_back(k);  // borders
+    kinks.push_back(k);  // borders are at integers
   }
   return {{{std::move(x)}, {std::move(grid), uniform(-1.9, 1.9, kinks, 0.01)}},
           {{"mode", mode}, {"padding", padding}, {"align", align}}};
@@ -90,7 +90,7 @@ void add_sampling_cases(OpSpecs& s) {
   s["ScatterElements"].cases = {replaced({5}, {3}, 0, 5),       replaced({2, 6}, {1, 4}, 1, 6),
                                 replaced({4, 3}, {3, 1}, 0, 4), replaced({2, 4, 2}, {1, 3, 1}, 1, 4),
                                 replaced({5}, {0}, 0, 5),       replaced({5000}, {2000}, 0, 5000)};
-  for (int64_t reduction = 1; reduction < 4; ++reduction) {  // with repetitions; without ties
+  for (int64_t reduction = 1; reduction < 4; ++reduction) {  // indices repeat; elements have no ties
     const auto between = [](int64_t n, Rng& rng) {
       std::vector<double> v = distinct()(n, rng);
       for (double& x : v) x += 0.025;

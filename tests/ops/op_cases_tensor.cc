@@ -7,7 +7,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-OpCase fixed(OpCase c) {  // run, not differentiated
+OpCase fixed(OpCase c) {  // the case is run, but not differentiated
   c.finite_differences = false;
   for (Operand& o : c.in) o.role = o.role == Role::value ? Role::held : o.role;
   return c;
@@ -87,7 +87,7 @@ void gathers(OpSpecs& s) {
   };
   const auto index = [](Dims d, int64_t n) {
     return Operand{d, integers(-n, n - 1), Role::integer};
-  };  // with repetitions
+  };  // indices may repeat
   s["GatherRows"].cases = {{{{{5, 3}}, index({4}, 5)}, rows(1, 5, 3, {4, 3})},
                            {{{{2, 4, 3}}, index({2, 2}, 4)}, rows(2, 4, 3, {2, 2, 2, 3})},
                            {{{{6}}, index({}, 6)}, rows(1, 6, 1, {})},

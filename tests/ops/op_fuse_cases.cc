@@ -28,7 +28,7 @@ RandomGraph::RandomGraph(uint64_t seed) {
                          {6, 64},   {40, 3, 8}, {3000, 12},   {77, 5}, {9, 20, 6}};
   const Dims dims = shapes[below(std::size(shapes))];
   const DType types[] = {DType::f32, DType::f16, DType::bf16};
-  std::vector<ValueId> floats, bools;  // values of the full shape, and values that broadcast to the full shape
+  std::vector<ValueId> floats, bools;  // both: values of the full shape, or that broadcast to it
   const auto same = [&](ValueId v) { return graph.value(v).dims == dims; };
   for (size_t i = 0; i < 2 + below(4); ++i) {
     Dims d = dims;

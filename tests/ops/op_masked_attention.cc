@@ -22,7 +22,8 @@ HostTensor multiples(const Dims& dims, double step, int64_t most, Rng& rng) {
   return HostTensor::of<double>(dims, v);
 }
 
-// Returns the scale of scores. If scores are tied (size other than 1), products need not be exact, so it may be 0.3.
+// Returns the scale of scores. If scores are tied (size other than 1), products need not be exact, so the scale may be
+// 0.3.
 double scale_of(const MaskedAttention& m) { return m.size == 1 ? 0.25 : 0.3; }
 
 bool masked(const MaskedAttention& m, int64_t row, int64_t key) {

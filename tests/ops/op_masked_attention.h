@@ -44,7 +44,8 @@ AttentionGradients gradients_of(const MaskedAttention& m, const AttentionOperand
 double relative_error(const HostTensor& got, const std::vector<double>& want);
 
 // Returns the error bound of a gradient with 16-bit storage, relative to its largest element. Operands are exact.
-// The result is rounded once, and so are p and ds if they are multiplied in 16 bits; the sum of dy y uses rounded y.
+// Errors come from rounding the result, from the probabilities p and score gradients ds if they are multiplied in 16
+// bits, and from rounded y in the sum of dy y.
 inline double storage_tolerance(DType t) {
   return t == DType::bf16 ? 4 * 0x1p-8 : t == DType::f16 ? 4 * 0x1p-11 : 1e-5;
 }

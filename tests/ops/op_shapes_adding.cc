@@ -34,7 +34,7 @@ void norms(OpSpecs& s, const Dims& d, size_t k) {
     for (size_t i = first; i < d.size(); ++i) n *= d[i];
     return n;
   };
-  while (tail() == 0) ++first;  // nothing to normalize, so it is not lowered to LayerNorm
+  while (tail() == 0) ++first;  // an empty tail: not lowered to LayerNorm
   const int64_t n = tail();
   // Over few elements, 1 / sqrt(var + epsilon) is too steep for differences unless epsilon is large.
   OpCase c{{{d}, {{n}, scale}}, {{"n", n}, {"epsilon", n < 5 ? 0.5 : 1e-5}, {"rms", static_cast<int64_t>(k % 2)}}};
@@ -107,7 +107,7 @@ void add_adding_shapes(OpSpecs& s) {
     }
     ++k;
   }
-  // Over one element the gradient of x is 0, by cancellation.
+  // A norm over one element has a zero gradient of x, because terms cancel. fp32 leaves a rounding error.
   s["LayerNorm"].fp32_floor = s["BatchNormTrain"].fp32_floor = 1e-2;
 }
 

@@ -9,9 +9,9 @@ using namespace amp;
 using namespace amp::test;
 
 TEST_CASE("the gradient of Quantize passes where nothing is clipped") {
-  // scale 0.5, zero point 3, uint8: representable from -1.5 to 126
+  // With scale 0.5 and zero point 3, uint8 can represent numbers from -1.5 to 126.
   const std::vector<double> x = {-1.6, -1.5, -0.3, 0, 0.8, 125.9, 126.2, 127, 300}, dy = {1, 2, -3, 4, 5, 6, 7, 8, 9};
-  // -1.6 / 0.5 is rounded to -3, and 126.2 / 0.5 to 252
+  // -1.6 / 0.5 is rounded to -3, and 126.2 / 0.5 to 252. Both are in range, so their gradients pass.
   const bool passes[] = {true, true, true, true, true, true, true, false, false};
   const OpCase c{{{{9}}, {{}}, {{}, {}, Role::held}}, {{"low", 0.0}, {"high", 255.0}}, {0}, false};
   const CaseRun run("Quantize", c, DType::f64, true);

@@ -177,11 +177,11 @@ bool in_range(const Numbers& want) {
 
 struct Allowed {
   double tolerance;      // relative to a tensor's largest element
-  bool cancels = false;  // the formula may subtract terms that are as large as `terms`
+  bool cancels = false;  // terms of the formula may cancel to a small result
 };
 
-// Returns the product of the largest operands and the largest upstream gradient, the size of a gradient's terms.
-// copies: number of operands per term.
+// Returns the product of the largest operands and the largest upstream gradient, which bounds the terms of a gradient.
+// copies: number of times that a term multiplies each operand.
 double largest_terms(const Feeds& feeds, const std::vector<HostTensor>& params, int copies = 1) {
   double up = 0, product = 1;
   for (const auto& [name, t] : feeds) up = name[0] == 'd' ? std::max(up, largest(t.to_doubles())) : up;
@@ -214,7 +214,8 @@ class Case {
  public:
   Case(const std::string& op, const OpSpec& spec, const OpCase& c)
       : c_(c),
-        // d = sum dy y and dy v^T are equal if a row attends to one key. They are summed in different orders.
+        // If a row attends to one key, the terms dy v^T and d = sum dy y of its score gradient are equal. They are
+        // summed in different orders, so their difference is a rounding error.
         allowed_{std::max(1e-5, 4 * spec.fp32_tolerance), op == "FusedAttention"},
         fused_(training(op, c, DType::f32, false)),
         plain_(training(op, c, DType::f32, true)),

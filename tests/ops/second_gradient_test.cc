@@ -127,7 +127,7 @@ Numbers run(const Graph& g, const Feeds& feeds, const std::vector<HostTensor>& i
   return out;
 }
 
-// The largest element of want, and the largest difference from it.
+// scale: the largest element of the wanted tensor. worst: the largest difference from the wanted tensor.
 struct Error {
   double scale = 0, worst = 0;
   std::string where;
@@ -203,7 +203,7 @@ class Check {
     ++count.nodes;
     if (e.scale < 1e-3) return;
     ++count.curved;
-    for (const double wrong : {1.01, -1.0, 0.0}) {  // must be detected
+    for (const double wrong : {1.01, -1.0, 0.0}) {  // a wrong H v by these factors must be detected
       CHECK(std::abs(wrong - 1) * e.scale > allowed + e.worst);
       ++count.controls;
     }
@@ -258,7 +258,8 @@ TEST_CASE("products with second derivatives of all core operators are difference
         }
         const Check check(c, first, std::move(spelled), i);
         check.definitions();
-        // A straight-through gradient is the derivative of another function.
+        // A straight-through gradient is the derivative of another function, so its second derivatives are not
+        // compared.
         if (!spec.surrogate) check.products(count, spec.zero_gradient || c.attrs.has("to"));
       }
       CHECK((count.nodes > 0 || spec.surrogate || kWithout.count(op)));

@@ -11,8 +11,8 @@ using namespace amp::test;
 
 namespace {
 
-// Returns the end of an encoder layer over x (2, 6, 8), whose result `head` reads: residual sums, norms, two products,
-// dropout.
+// Returns a graph that passes x, shape (2, 6, 8), through an encoder layer: residual sums, norms, products and dropout.
+// `head` is the text of further nodes, which read the layer's result z.
 std::string layer(const std::string& head, const std::string& dropout = "Dropout(f) {ratio=0.3; site=5; rows=2}") {
   return "input x 2 6 8\nparam e 2 6 8\nparam w 8 8\nparam p 8\nparam u 8 20\nparam c 20\nparam d 20 8\nparam g 8\n"
          "param h 8\nx = Add(x, e)\na = MatMul(x, w, p)\nr = Add(a, x)\ny, m, s = LayerNorm(r, g, h) {n=8; "
@@ -70,7 +70,8 @@ TEST_CASE("slices of any place and step go up to what draws bits", "[slice_hoist
     const CoreText with(layer(first(start, step, many)) + loss_of("o")),
         without(layer(first(start, step, many), "Neg(f)") + loss_of("o"));
     const Graph a = hoisted(with.graph), b = hoisted(without.graph);
-    // Dropout's bits are numbered from a sample's first element, so other tokens would get other bits.
+    // Dropout's bits are numbered from a sample's first element, so other tokens would get other bits. Only slices from
+    // the first token on can move before Dropout.
     CHECK(rows_of_products(a) == (start == 0 ? std::vector<int64_t>(3, 2 * many) : std::vector<int64_t>(3, 12)));
     CHECK(rows_of_products(b) == std::vector<int64_t>(3, 2 * many));
     check_same_numbers(with.graph, a);

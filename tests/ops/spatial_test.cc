@@ -96,14 +96,14 @@ TEST_CASE("spatial operators compute in fp32 on 16-bit storage") {
   for (const DType storage : {DType::f16, DType::bf16}) {
     const double eps = storage == DType::f16 ? 0x1p-10 : 0x1p-7;
     for (const Case& c : cases()) {
-      if (c.node.op == "MaxPool" && c.outputs.size() > 1) continue;  // rounding makes ties
+      if (c.node.op == "MaxPool" && c.outputs.size() > 1) continue;  // rounding inputs to 16 bits makes ties
       DYNAMIC_SECTION(name_of(storage) << " " << c.name) {
         OneNode rounded = c.node;
         for (HostTensor& t : rounded.inputs) t = t.cast(storage).cast(DType::f64);
         const HostTensor dy = c.dy.cast(storage).cast(DType::f64);
         const NodeRun want = run_node(rounded, dy, c.wrt, DType::f64);
         const NodeRun got = run_node(rounded, dy, c.wrt, DType::f32, storage);
-        // Decomposed operators round between their nodes.
+        // Decomposed operators also round between their nodes.
         const bool one_node = c.node.op == "Conv" || c.node.op == "AveragePool" || c.node.op == "MaxPool";
         const double tolerance = one_node ? eps : 16 * eps;
         CHECK(got.outputs[0].dtype() == storage);

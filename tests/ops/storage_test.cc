@@ -73,7 +73,7 @@ TEST_CASE("fp32 agrees with fp64", "[elementwise]") {
         }
         for (const auto& [i, g] : b.grads) {
           INFO("gradient of input " << i);
-          // A gradient consists of two or three operators.
+          // A gradient consists of two or three operators, each of which rounds.
           CHECK(relative(a.grads.at(i), g, spec.fp32_floor) <= 4 * spec.fp32_tolerance);
         }
       }
@@ -198,7 +198,8 @@ TEST_CASE("NaN and infinity are not hidden", "[elementwise]") {
             CaseRun(op, pool, t, false)({HostTensor::of<float>({1, 1, 5, 7}, bad)}).outputs[0].to_doubles();
         for (size_t o = 0; o < y.size(); ++o) {
           const size_t r = o / 6, c = o % 6, br = at / 7, bc = at % 7;
-          CHECK(std::isnan(y[o]) == (br - r <= 1 && bc - c <= 1));  // unsigned: above and to the left wraps
+          // The differences are unsigned: above and to the left they wrap to large numbers.
+          CHECK(std::isnan(y[o]) == (br - r <= 1 && bc - c <= 1));
         }
       }
     }

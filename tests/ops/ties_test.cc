@@ -46,7 +46,7 @@ TEST_CASE("the logarithm of a sum of exponentials is right far from 0 and of not
               {-kInf, -kInf, -kInf, 1e9, 1e9, 1e9, 0, 0, -kInf, -1e9, -1e9, -1e9, kInf, 0, 0}, DType::f64);
   CHECK(doubles(r.outputs[0]) == V{-kInf, 1000000001.0986123, 0.6931471805599453, -999999998.9013877, kInf});
   const V g = doubles(r.grads.at(0));
-  // PyTorch gives NaN to the first row. Here it has no gradient, as for a softmax row without unmasked keys.
+  // PyTorch gives NaN to the first row. Here its gradient is 0, as for a softmax row without unmasked keys.
   CHECK(V(g.begin(), g.begin() + 3) == V{0, 0, 0});
   for (const size_t i : {3, 4, 5, 9, 10, 11}) CHECK(std::abs(g[i] - 2) < 1e-12);
   CHECK(V(g.begin() + 6, g.begin() + 9) == V{3, 3, 0});

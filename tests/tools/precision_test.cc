@@ -285,7 +285,7 @@ TEST_CASE("with AMP off, and under a plan that lets nothing be low, a big projec
   const std::string off = trained("off", {"--use_fp16=false"});
   CHECK(trained("fp16", {"--use_fp16", "--precision_plan", f / "deny.json"}) == off);
   CHECK(trained("bf16", {"--use_bf16", "--precision_plan", f / "deny.json"}) == off);
-  CHECK(trained("low", {"--use_bf16"}) != off);  // the comparison of bytes can tell precisions apart
+  CHECK(trained("low", {"--use_bf16"}) != off);  // the comparison of bytes distinguishes precisions
 }
 
 TEST_CASE("a run that diverges ends with exit 8 and names parameter and node; 0 consecutive skips never stop it",

@@ -41,7 +41,7 @@ TEST_CASE("the best span of all windows of a question counts") {
   CHECK(one.exact_match() == 0.5);  // "two three" (4) beats "four" (2); "one two" is not "one"
   CHECK(one.f1() == Catch::Approx((1 + 2.0 / 3) / 2));
   CHECK(one.jaccard() == Catch::Approx((1 + 1.0 / 2) / 2));
-  AnswerScores other(key);  // in any order, in parts
+  AnswerScores other(key);  // adds the windows in another order, in parts
   other.add(std::span(start).subspan(6, 6), std::span(end).subspan(6, 6), std::vector<int64_t>{1});
   other.add(std::span(start).subspan(0, 6), std::span(end).subspan(0, 6), std::vector<int64_t>{0});
   CHECK(other.exact_match() == 1);

@@ -120,7 +120,7 @@ TEST_CASE("a tame block keeps the cheapest plan; a tighter bound buys fp32 until
   const CalibratedPlan cheap = calibrate(g, loss, {batch}, options);
   CHECK(cheap.within);
   CHECK(cheap.plan.list.rules.empty());
-  CHECK(lines.size() == 2);  // O2 and O1 unchanged
+  CHECK(lines.size() == 2);  // tried: O2 and O1, without exceptions
 
   options.bases = {"O1"};
   const CalibratedPlan base = calibrate(g, loss, {batch}, options);
@@ -137,7 +137,7 @@ TEST_CASE("a tame block keeps the cheapest plan; a tighter bound buys fp32 until
     CHECK_FALSE(tight.plan.list.rules.empty());
     last = tight.low_share;
   }
-  options.rtol = 1e-12;  // only fp32 passes
+  options.rtol = 1e-12;  // only fp32 meets this tolerance
   CHECK_FALSE(calibrate(g, loss, {batch}, options).plan.any_low());
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("what is measured is what the nodes computed") {
                          {"label", HostTensor::of<float>({1, 2}, {3, 0})}};
   const Measured m = measure_ranges(g, {}, loss, {batch});
   CHECK(m.inputs[static_cast<size_t>(g.find("x"))].max() == 4);
-  CHECK(m.nodes[0].value.max() == 14);  // (1 - 12, 2 - 16)
+  CHECK(m.nodes[0].value.max() == 14);  // the values are 1 - 12 and 2 - 16
   CHECK(m.nodes[1].value.max() == 0);
   CHECK(m.loss == Catch::Approx(4.5));
   test::expect_error(

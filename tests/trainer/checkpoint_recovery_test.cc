@@ -49,7 +49,8 @@ TEST_CASE("no kill loses the only checkpoint where names cannot be exchanged") {
   if (!Faults::available()) SKIP("sanitizers replace the same functions");
   SaveOptions one;
   one.save_total_limit = 1;
-  // EXDEV: the old checkpoint is of a lower layer of overlayfs and cannot be renamed at all.
+  // EINVAL: the file system cannot exchange names. EXDEV: the old checkpoint is in a lower layer of overlayfs and
+  // cannot be renamed at all.
   for (const int code : {EINVAL, EXDEV}) {
     int killed = 0, recovered = 0;
     for (int k = 1;; ++k) {

@@ -153,7 +153,7 @@ TEST_CASE("the newest usable checkpoint is found, and why newer ones were not ta
   keep_all.save_total_limit = 0;
   for (const int64_t step : {2, 9, 10, 100}) save_checkpoint(t.path.string(), sample(step), keep_all);
   ensure_dir(t / "checkpoint-200.tmp-1");  // a writer died
-  ensure_dir(t / "checkpoint-0300");       // not a name of ours
+  ensure_dir(t / "checkpoint-0300");       // not a name that this program writes
   ensure_dir(t / "checkpoint-");
   ensure_dir(t / "checkpoint-400");  // empty: its files were never written
   put(t / "checkpoint-100/state.safetensors", "short");
@@ -183,7 +183,7 @@ TEST_CASE("rotation keeps the newest and the best, and a step written again repl
   CHECK(list_checkpoints(t.path.string()) == std::vector<int64_t>{2, 6});
   save_checkpoint(t.path.string(), sample(6, 20), o);
   check_equal(find_latest(t.path.string()).checkpoint, sample(6, 20));
-  // A run that went back to step 3: later checkpoints are obsolete.
+  // The run went back to step 3, so later checkpoints are obsolete.
   o.best_step = -1;
   save_checkpoint(t.path.string(), sample(3), o);
   CHECK(list_checkpoints(t.path.string()) == std::vector<int64_t>{3});

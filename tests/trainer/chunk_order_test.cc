@@ -54,7 +54,7 @@ Compiled compiled(const SourceGraph& g, const Losses& losses, const Tensors& bat
   const std::shared_ptr<Graph> whole = compiler.compose(r);
   const auto selection = find_label_rows(*whole, {{"label", -100}}, cpu_evaluator());
   REQUIRE(selection);
-  CHECK(selection->widest == 12);  // the first product of the layer after attention
+  CHECK(selection->widest == 12);  // width of the first product after attention
   const auto n = static_cast<int64_t>(rows.size());
   auto some = std::make_shared<Graph>(select_rows(*whole, *selection, n, chunk, cpu_evaluator()));
   Compiled out{order_chunks(*compiler.finish(some, r)), {}};
@@ -92,7 +92,8 @@ Losses losses_of(const std::string& name) {
   return out;
 }
 
-// Returns the number of times that the values of `words` columns change between chunks, in the order of execution.
+// Examines the nodes whose results have kWords columns, in the order of execution. Returns how often two successive
+// ones belong to different chunks.
 int changes(const Graph& g, int64_t chunk) {
   std::vector<int64_t> of(static_cast<size_t>(g.n_values()), -1);
   int count = 0;

@@ -63,7 +63,7 @@ TEST_CASE("the value that stops being finite is named with its node", "[diverged
   CHECK(job.find(20000, 0, 1) ==
         "the first non-finite activation is the output of node 'down' (MatMul, #2, opset 17), stored as float16");
   CHECK_THAT(job.find(40000, 0, 1), ContainsSubstring("node 'up' (MatMul, #0"));
-  // The forward pass is finite, the gradient of y is not: 2 * 1000 * 64.
+  // The forward pass is finite. The gradient of y, about 2 * 1000 (label) * 64 (loss scale), exceeds fp16.
   CHECK_THAT(job.find(0.1f, 1000, 64), ContainsSubstring("backward pass arises at"));
   CHECK(job.find(std::numeric_limits<float>::infinity(), 0, 1) == "the input 'x' is not finite");
   // In fp32 the same data are harmless.

@@ -210,7 +210,7 @@ TEST_CASE("what the gradient cache keeps of a window is small", "[gradient_cache
   };
   const std::vector<Tensors> micro = cut(whole, std::vector<int64_t>(64, 16));
   const int64_t one = activations({micro[0]}, false);
-  CHECK(activations(micro, true) <= one + one / 2);  // outputs are stored, their gradients are read
+  CHECK(activations(micro, true) <= one + one / 2);  // outputs are stored in addition
   CHECK(activations({whole}, false) > 32 * one);
 }
 
@@ -339,7 +339,7 @@ TEST_CASE("a rank without rows learns how wide the others' are", "[gradient_cach
   CachedRun job(f / "run");
   job.config.max_steps = job.config.schedule.total_steps = 3;
   job.config.sampler.accumulation = 1;
-  const std::vector<Replica> ranks = job.run(4, 64);  // 44 rows: 16, 16, 12, 0
+  const std::vector<Replica> ranks = job.run(4, 64);  // samples of the four ranks: 16, 16, 12, 0
   require_equal(ranks);
   CHECK(error(ranks[0].losses, job.run(1, 64)[0].losses) <= 1e-5);
 }

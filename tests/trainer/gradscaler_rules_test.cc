@@ -26,7 +26,7 @@ struct Weights {
     optimizer = std::make_unique<LaidOut<float>>(config, layout, p.data());
   }
   void grads(float a, float b, float c) { g[0] = a, g[1] = b, g[2] = c; }
-  bool step(LossScaler& s, double lr = 0.1) {  // as in the Trainer
+  bool step(LossScaler& s, double lr = 0.1) {  // makes the same calls as the Trainer
     const GradStats stats = optimizer->inspect(g.data(), s.scale());
     const bool applied = optimizer->apply(p.data(), g.data(), s.scale(), stats, lr);
     s.update(stats.found_inf);

@@ -275,7 +275,7 @@ TEST_CASE("products after the last attention have the rows of labels", "[label_r
     const Dims& d = graph->value(ValueId{i}).dims;
     if (graph->value(ValueId{i}).kind != ValueKind::temp || d.size() < 2 || d.back() != kWords) continue;
     logits += numel(d) == rows * kWords;
-    wide += numel(d) > rows * kWords && numel(d) != 8 * kWords;  // because the transposed table has 8 rows
+    wide += numel(d) > rows * kWords && numel(d) != 8 * kWords;  // except the transposed table, which has 8 rows
   }
   CHECK(rows == 8);  // labels at 8 of 64 positions, of which one is the first of its sequence
   CHECK(logits > 0);

@@ -10,7 +10,7 @@ using namespace amp::test;
 
 namespace {
 
-// The golden run's net, data and order of samples.
+// A run with the net, the data and the order of samples of the golden run.
 struct LocalRun : RankedRun {
   nlohmann::json golden;
 

@@ -131,7 +131,7 @@ bool same(const HostTensor& a, const HostTensor& b) {
   return a.bytes() == b.bytes() && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
 }
 
-// Tests every choice, from the one with the largest memory on.
+// Tests every choice, beginning with the one that needs the most memory.
 void check_choices(const Case& c) {
   const Result whole = run(c, 0);
   CHECK(whole.recomputed.empty());

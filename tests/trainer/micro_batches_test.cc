@@ -58,7 +58,7 @@ TEST_CASE("a window's micro-batches have the losses and gradients of one batch")
     const std::vector<double> got = gradients({rows(batch, 0, 3), rows(batch, 3, 8)}, parts);
     REQUIRE(got.size() == want.size());
     CHECK(parts.at(0) == Catch::Approx(whole.at(0)).epsilon(1e-6));
-    // fp32 sums of 8 products of numbers near 1, in another order
+    // Tolerance: fp32 sums of 8 products of numbers near 1, in another order.
     for (size_t i = 0; i < want.size(); ++i) CHECK(std::abs(got[i] - want[i]) <= 1e-6);
   }
   CHECK(session.state().samples_before == 3);

@@ -187,7 +187,7 @@ TEST_CASE("frozen chunks, learning-rate factors and gaps") {
   layout.add("fast", {3, 3});
   std::vector<float> p(static_cast<size_t>(layout.size()), 1.0f), g(p.size(), 1.0f);
   g[0] = std::numeric_limits<float>::infinity();  // the gradient of the frozen tensor is ignored
-  g[7] = std::numeric_limits<float>::infinity();  // padding between two tensors
+  g[7] = std::numeric_limits<float>::infinity();  // an element of the padding between two tensors
   OptimizerConfig config;
   config.rule = "sgd";
   LaidOut<float> o(config, layout, p.data());

@@ -10,7 +10,7 @@
 
 namespace amp::test {
 
-// A batch of 4 sequences: the value at position s of sequence b, which has lengths[b] tokens.
+// A batch of 4 sequences. length: padded length. lengths: number of tokens of each sequence. step: number of the batch.
 struct CaseBatch {
   int64_t length = 9;
   std::vector<int64_t> lengths;

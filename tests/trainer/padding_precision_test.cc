@@ -63,7 +63,7 @@ TEST_CASE("in 16 bits a difference decides only if fp32 has it", "[padding]") {
     return LossesAndOutputs{{differs ? packed : padded}, {}};
   };
   for (int evaluation = 0; evaluation < 4; ++evaluation) CHECK(removal.agrees(r, run) == (!leak || evaluation > 0));
-  CHECK(full == (leak ? 2 : 6));  // two graphs, in one or in the first three evaluations
+  CHECK(full == (leak ? 2 : 6));  // two graphs per comparison: 1 or 3 comparisons
   CHECK(removal.guard().off() == leak);
   CHECK(warnings.size() == (leak ? 1 : 0));
 }

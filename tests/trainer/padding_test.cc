@@ -223,7 +223,7 @@ TEST_CASE("tokens of a batch", "[padding]") {
     return HostTensor::of<int64_t>({static_cast<int64_t>(v.size()) / length, length}, v);
   };
   std::vector<int64_t> m(4 * 20, 0);
-  // 3 + 4 + 5 + 6 tokens
+  // The four sequences have 3, 4, 5 and 6 tokens.
   for (size_t b = 0; b < 4; ++b) std::fill_n(m.begin() + static_cast<std::ptrdiff_t>(20 * b), 3 + b, 1);
   const auto p = pack_tokens(mask(m, 20));
   REQUIRE(p);

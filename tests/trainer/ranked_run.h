@@ -58,7 +58,7 @@ struct Replica {
   std::vector<std::vector<double>> params;  // after every step
   std::vector<float> scales;
   std::vector<bool> skipped;
-  std::vector<double> mean;  // final value of the parameter of that name
+  std::vector<double> mean;  // final value of the parameter "mean"
   TrainResult result;
 };
 
@@ -75,7 +75,8 @@ struct RankedRun {
     TensorOptions t;
     t.batch_size = 2;
     std::vector<int64_t> labels;
-    for (int64_t i = 0; i < kSamples; ++i) labels.push_back(i % 7 == 3 ? kIgnoreIndex : i * i % 3);  // uneven items
+    // Ranks get different numbers of labels.
+    for (int64_t i = 0; i < kSamples; ++i) labels.push_back(i % 7 == 3 ? kIgnoreIndex : i * i % 3);
     const auto data = [&](uint64_t seed) {
       return make_tensor_dataset(
           {{"x", normal({kSamples, 6}, 1, seed)}, {"label", HostTensor::of<int64_t>({kSamples}, labels)}}, "data",

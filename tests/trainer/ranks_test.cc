@@ -146,7 +146,7 @@ TEST_CASE("synchronized batch normalization sees the rows of all ranks", "[ranks
   }
   const bool low = job.options.low == DType::f16 && !job.options.compute.empty();
   const std::vector<Replica> one = job.run(1, 8), apart = job.run(4, 8);
-  CHECK(furthest(apart[0].losses, one[0].losses) > 1e-2);  // statistics of two rows
+  CHECK(furthest(apart[0].losses, one[0].losses) > 1e-2);  // without synchronization: statistics of two rows
   job.options.sync_batchnorm = job.config.sampler.every_rank = true;
   for (const int size : {2, 4}) {
     INFO(size << " ranks");

@@ -38,8 +38,8 @@ TEST_CASE("learning rates are those of the reference libraries") {
       INFO("step " << i);
       CHECK(got[i] == want[i]);
     }
-    for (size_t i = want.size() / 2; i < want.size(); ++i)  // first queried in the middle, backwards
-      CHECK(Schedule(s).lr(static_cast<int64_t>(i)) == want[i]);
+    // A Schedule whose first query is in the middle must give the same rates.
+    for (size_t i = want.size() / 2; i < want.size(); ++i) CHECK(Schedule(s).lr(static_cast<int64_t>(i)) == want[i]);
   }
 }
 

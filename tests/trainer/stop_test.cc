@@ -133,7 +133,8 @@ TEST_CASE("inside, a loop that polls; a signal that is ignored stays so") {
 }
 
 TEST_CASE("equal limits of CPU time leave seconds between SIGXCPU and SIGKILL") {
-  // `soft` after the start, for limits as `ulimit -t` and `ulimit -S -t` set them
+  // Returns the soft limit, in seconds, after an ImmediateStop was created under limits as `ulimit -t` and `ulimit -S
+  // -t` set them.
   const auto soft_after = [](rlim_t soft, rlim_t hard) {
     return in_child([&] {
       const struct rlimit r = {soft, hard};

@@ -105,7 +105,7 @@ TEST_CASE("a run that is stopped within an evaluation resumes to the same bytes"
   Job whole(folder / "whole");
   whole.config.save_steps = 1;  // the last evaluation finds a better checkpoint, which changes the one that is removed
   CHECK_FALSE(whole.run(0).stopped);
-  // The second evaluation of 8 batches, after step 2; and the last, after step 8.
+  // Signals arrive in the second evaluation (8 batches, after step 2) and in the last one (after step 8).
   for (const auto& [signal_at, step] : {std::pair{8 + 2, 2}, std::pair{4 * 8 + 3, 8}}) {
     INFO("at batch " << signal_at);
     Job cut(folder / cat("cut-", signal_at));

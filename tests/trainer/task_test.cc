@@ -27,16 +27,16 @@ double metric(Task task, const std::string& spec, const std::vector<HostTensor>&
 
 TEST_CASE("class metrics read rows, tokens and pixels") {
   CHECK(metric(Task::classification, "ce", {floats({2, 2}, {0, 1, 3, 2})}, ints({2}, {1, 1}), "accuracy") == 0.5);
-  const HostTensor tokens = floats({1, 3, 2}, {0, 1, 1, 0, 0, 1});  // predicted: 1 0 1
+  const HostTensor tokens = floats({1, 3, 2}, {0, 1, 1, 0, 0, 1});  // the predicted classes are 1 0 1
   CHECK(metric(Task::token, "ce", {tokens}, ints({1, 3}, {1, -100, 0}), "accuracy") == 0.5);
   // Position 0 predicts token 1, position 1 predicts token 0. The target of the last position is not known.
   CHECK(metric(Task::language, "causal_lm", {tokens}, ints({1, 3}, {0, 1, 0}), "accuracy") == 1);
   CHECK(metric(Task::language, "masked_lm", {tokens}, ints({1, 3}, {1, 1, 1}), "accuracy") == 2.0 / 3);
   CHECK(metric(Task::language, "masked_lm", {tokens}, ints({1, 3}, {1, 1, 1}), "perplexity", 2) == std::exp(2.0));
-  const HostTensor image = floats({1, 2, 1, 3}, {5, 0, 0, 1, 1, 1});  // predicted: 0 1 1
+  const HostTensor image = floats({1, 2, 1, 3}, {5, 0, 0, 1, 1, 1});  // the predicted classes are 0 1 1
   CHECK(metric(Task::segmentation, "dice", {image}, ints({1, 1, 3}, {0, 1, 0}), "accuracy") == 2.0 / 3);
   CHECK(metric(Task::segmentation, "ce,ignore_index=9", {image}, ints({1, 1, 3}, {0, 1, 9}), "miou") == 1);
-  const HostTensor mask = floats({1, 1, 1, 4}, {2, -1, 3, -3});  // predicted: 1 0 1 0
+  const HostTensor mask = floats({1, 1, 1, 4}, {2, -1, 3, -3});  // the predicted bits are 1 0 1 0
   CHECK(metric(Task::segmentation, "bce", {mask}, ints({1, 1, 4}, {1, 1, 0, 0}), "miou") == 1.0 / 3);
   CHECK(metric(Task::segmentation, "bce", {mask}, floats({1, 1, 1, 4}, {1, 1, 0, 0}), "dice") == 0.5);
   CHECK(metric(Task::classification, "focal", {floats({4, 1}, {2, -1, 3, -3})}, ints({4}, {1, 1, 0, 0}), "accuracy") ==
@@ -44,7 +44,8 @@ TEST_CASE("class metrics read rows, tokens and pixels") {
 }
 
 TEST_CASE("spans, sets and numbers") {
-  const HostTensor start = floats({1, 3}, {0, 9, 1}), end = floats({1, 3}, {8, 1, 5});  // not 1..0: the end is before
+  // Not 1..0, which ends before its start.
+  const HostTensor start = floats({1, 3}, {0, 9, 1}), end = floats({1, 3}, {8, 1, 5});
   CHECK(metric(Task::span, "qa_span", {start, end}, ints({1, 2}, {1, 2}), "exact_match") == 1);
   const HostTensor sets = floats({2, 2}, {1, -1, 1, 1});
   CHECK(metric(Task::multilabel, "bce", {sets}, floats({2, 2}, {1, 0, 1, 0}), "exact_match") == 0.5);
@@ -60,10 +61,12 @@ TEST_CASE("words that count, row by row, make the texts whose entities are count
   CHECK(best_metric(Task::token, {"NN", "VB"}) == "accuracy");
   CHECK(make_metrics(Task::token, loss("ce"), {.classes = {"NN", "VB"}})->values(0).size() == 2);
   const auto m = make_metrics(Task::token, loss("ce"), {.classes = names});
-  const HostTensor label = HostTensor::of<int64_t>({2, 4}, {-100, 0, -100, 1, 1, 2, 0, -100});  // B I; I O B
+  // The tags are B I and I O B.
+  const HostTensor label = HostTensor::of<int64_t>({2, 4}, {-100, 0, -100, 1, 1, 2, 0, -100});
   std::vector<float> logits(24);
   const std::vector<size_t> predicted = {2, 0, 2, 1,
-                                         1, 0, 0, 0};  // B I; I B B: entities right are the first two and the last
+                                         // predicted: B I and I B B; correct entities are the first two and the last.
+                                         1, 0, 0, 0};
   for (size_t i = 0; i < predicted.size(); ++i) logits[i * 3 + predicted[i]] = 1;
   m->add({floats({2, 4, 3}, logits)}, label);
   const MetricValues v = m->values(0);

@@ -166,7 +166,7 @@ TEST_CASE("strangers do not keep higher ranks from lower ones", "[ranks][tcp]") 
       while (rank.is_root() && !over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
   });
-  // Rank 2 by hand. The directory has the port of rank 1.
+  // Connects as rank 2 by hand. The directory that rank 0 sends contains the port of rank 1.
   const Socket to_first = connected(port);
   const Handshake entered = say_hello(to_first, 2, 3, 2, kToken);
   json welcome, answer;

@@ -180,11 +180,11 @@ TEST_CASE("the worst of retrieval are those whose own candidate ranks worst, kno
     if (each == 0) continue;
     CHECK(worst[0].sample == 9 * each);
     CHECK(worst[0].error == 4);
-    CHECK(worst[0].nearest == 2 * each);  // 20 degrees
+    CHECK(worst[0].nearest == 2 * each);  // the candidate at 20 degrees
     CHECK(worst[0].nearest_side == 1);
     CHECK(worst[1].sample == 2 * each);
     CHECK(worst[1].error == 2);
-    CHECK(worst[1].nearest == 0);  // 85 degrees
+    CHECK(worst[1].nearest == 0);  // the candidate at 85 degrees
   }
 }
 
