@@ -46,7 +46,8 @@ class Trials:
         words = [self.binary, zoo / "model.onnx", "--train", zoo / "batch.safetensors", "--loss", "cross_entropy"]
         words += ["--max_steps", str(steps), "--resume", "auto", "--device", "cpu", "--output_dir", folder]
         words += ["--threads", str(self.threads), "--lr_scheduler", "constant"]
-        # OpenMP's spinning time is set, so that the program does not start itself again.
+        # If OpenMP's spinning time is not set, the program sets it and starts itself again. This is
+        # avoided.
         env = dict(os.environ, GOMP_SPINCOUNT="1000", LD_PRELOAD=str(self.faults))
         env.update(ALLOCATION_FAULT_AT=str(at), ALLOCATION_FAULT_ONWARD=str(int(onward)))
         if log:

@@ -70,7 +70,8 @@ struct Prepared {
   static constexpr int64_t kBehind = 8192;
 };
 
-// make(carver, result) prepares a kernel. It runs twice; result is filled with NaN before each run.
+// Checks the kernel that make(carver, result) prepares against `want`. The kernel runs twice; result is filled with NaN
+// before each run.
 template <class Make>
 void agrees(const std::vector<double>& want, const std::string& what, Make&& make) {
   std::vector<float> got(want.size());
@@ -158,7 +159,7 @@ void check_all(const Shape& shape) {
          [&](Carver& c, float* to) { return conv_pointwise_grad_w(s, c, x.data(), dy.data(), to); });
 }
 
-// Rounds to bf16, so that both types have the same numbers.
+// Returns numbers that are rounded to bf16, so that fp32 and bf16 operands are equal.
 std::vector<float> short_numbers(int64_t n, uint32_t seed) {
   auto v = numbers(n, seed);
   for (float& x : v) x = static_cast<float>(BFloat16(x));
@@ -175,7 +176,8 @@ Stored stored(const std::vector<BFloat16>& v) {
   return s;
 }
 
-// Results stored in bf16 equal the rounded fp32 results. make: as in agrees(), with a StoredOut.
+// Checks that results stored in bf16 equal the rounded fp32 results. make: as in agrees(), with a StoredOut as the
+// result.
 template <class Make>
 void rounds(const std::vector<double>& want, const std::string& what, Make&& make) {
   agrees(want, what, make);

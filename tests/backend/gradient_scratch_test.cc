@@ -39,7 +39,7 @@ TEST_CASE("buffers lie where no gradient is written before they die, and not upo
     for (int64_t at = 0; at < (1 << 19);) {
       const int64_t bytes = 4 * (1 + below(8000));
       spans.push_back({memory + at, bytes, 1 + below(steps)});
-      at += (bytes + 63) / 64 * 64;  // sometimes with a gap between
+      at += (bytes + 63) / 64 * 64;  // sometimes with a gap before the next span
     }
     std::shuffle(spans.begin(), spans.end(), rng);
     std::vector<BufferLife> buffers(60);

@@ -78,7 +78,7 @@ TEST_CASE("an arena that grows leaves what lies in it usable") {
   char* const large = static_cast<char*>(a.base());
   large[(64 << 20) - 1] = 8;
   CHECK(small[999] == 7);
-  a.require(int64_t{100} << 20);  // already reserved
+  a.require(int64_t{100} << 20);  // fits into the memory that is already reserved
   CHECK(a.base() == large);
 }
 

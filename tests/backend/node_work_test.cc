@@ -35,8 +35,8 @@ TEST_CASE("products take two operations for each of their terms", "[node_work]")
   CHECK(work_of("input x 2 6 4 3\ninput z 2 6 5 3\ny = MatMul(x, z) {transB=1}\noutput y", "y").flops ==
         2 * 12 * 4 * 5 * 3);
 
-  // 2 images, 3 -> 4 channels in 1 group, 8x8 positions with a padding of 1; in two groups half of the channels are
-  // summed
+  // Conv: 2 images, 4 output channels, 8x8 positions with a padding of 1. An output sums 3 channels: all of 3, or half
+  // of 6 if there are two groups.
   const char* conv = "{strides=[1 1]; dilations=[1 1]; pads=[1 1 1 1]; group=";
   CHECK(work_of(cat("input x 2 3 8 8\nparam w 4 3 3 3\ny = Conv(x, w) ", conv, "1}\noutput y"), "y").flops ==
         2.0 * (2 * 4 * 8 * 8) * (3 * 3 * 3));

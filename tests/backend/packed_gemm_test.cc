@@ -58,7 +58,7 @@ struct Run {
     std::vector<char> workspace(static_cast<size_t>(g.workspace()) + 64);
     g.run(workspace.data() + (64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64));
   }
-  // Returns the largest error over the bound of fp32 sums and of the result's rounding.
+  // Returns the largest error divided by its bound, which covers fp32 sums and the rounding of the result.
   double excess() const {
     const std::vector<double> x = a.to_doubles(), y = b.to_doubles(), z = bias.to_doubles(), got = c.to_doubles();
     const double rounding = g.c_dtype == DType::f32 ? 0x1p-24 : g.c_dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
@@ -78,7 +78,8 @@ struct Run {
           want += z[static_cast<size_t>(j)];
           size += std::abs(z[static_cast<size_t>(j)]);
         }
-        // Bound of a sum of k terms that is rounded at each step: (k + 3) u. Pairs of bf16 round twice per step.
+        // Bound of a sum of k terms that is rounded at each step: (k + 3) u with u = 2^-24. Pairs of bf16 round twice
+        // per step, hence 2^-23.
         const double allowed = (static_cast<double>(g.k) + 3) * 0x1p-23 * size + rounding * std::abs(want) + 0x1p-25;
         worst = std::max(worst, std::abs(got[static_cast<size_t>(i * g.n + j)] - want) / allowed);
       }

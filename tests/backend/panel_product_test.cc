@@ -30,14 +30,15 @@ struct Shape {
   int64_t rows, columns, depth;
 };
 
-// Computes a part of a product: columns from the second panel on if there are two, and the steps after the first 16.
-// Returns the largest error.
+// Computes a part of a product: columns from the second panel on (if there are two), and depth from step 16 on. Returns
+// the largest error.
 double error(const Shape& s, DType t, bool by_rows, bool transposed) {
   const PanelProduct product(t);
   const int64_t ratio = product.pairs() ? 2 : 1, steps = product.steps(s.depth), first = steps > 16 ? 16 : 0;
   const HostTensor a = draw({s.rows, s.depth}, 1, t), b = draw({s.depth, s.columns}, 2, t);
   const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
-  // Stores A in steps of 4 bytes from step `first` on, with guard bytes around it.
+  // Stores A as steps of 4 bytes (an fp32 number, or a pair of bf16 numbers), from step `first` on, with guard bytes
+  // around it.
   const int64_t ld = by_rows ? steps + 3 : s.rows + 3;
   std::vector<float> left(static_cast<size_t>((by_rows ? s.rows : steps) * ld + 8), 7.0f);
   for (int64_t i = 0; i < s.rows; ++i) {

@@ -102,7 +102,7 @@ TEST_CASE("accumulated gradients are sums over runs") {
           auto& sum = sums[static_cast<size_t>(slot)];
           sum.resize(static_cast<size_t>(t.numel()));
           for (size_t i = 0; i < sum.size(); ++i)
-            sum[i] = static_cast<float>(sum[i]) + t.as<float>()[i];  // as fp32 adds
+            sum[i] = static_cast<float>(sum[i]) + t.as<float>()[i];  // rounded to fp32 after each addition
         }
       }
       for (size_t s = 0; s < sums.size(); ++s) {
@@ -115,8 +115,8 @@ TEST_CASE("accumulated gradients are sums over runs") {
 }
 
 TEST_CASE("gradients that are added take no memory of their own") {
-  // Two layers with gradients of weights and biases. Products write to the gradient arena; other sums are added at
-  // once.
+  // Two layers with gradients of weights and biases. Products add to the gradient arena themselves; other gradients are
+  // computed and then added in a separate step.
   const Graph g = training_graph(small_nets()[0].text);
   Host writes(g), adds(g);
   writes.options.poison = adds.options.poison = false;

@@ -28,7 +28,8 @@ int64_t different(const std::vector<float>& x) {
 }  // namespace
 
 TEST_CASE("rows are rounded to 16 bits as single numbers are") {
-  // The numbers have all upper halves, including infinities and NaN, with lower halves around the rounding midpoint.
+  // The numbers combine all upper halves of 16 bits, including those of infinities and NaN, with lower halves around
+  // the rounding midpoint.
   std::vector<float> x;
   for (const uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
     for (uint32_t high = 0; high < 0x10000u; ++high) x.push_back(std::bit_cast<float>(high << 16 | low));

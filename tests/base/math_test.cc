@@ -13,7 +13,7 @@ TEST_CASE("a gate in fp32 is the logistic function's in fp64", "[base]") {
     const double exact = 1 / (1 + std::exp(-static_cast<double>(x)));
     relative = std::max(relative, std::abs(static_cast<double>(math::gate(x)) - exact) / exact);
   }
-  CHECK(relative < 3e-7);  // the exponential's 2e-7, and two roundings
+  CHECK(relative < 3e-7);  // the exponential has an error of 2e-7; two roundings follow
 }
 
 TEST_CASE("GELU's tanh form by its gate keeps the digits of its tail", "[base]") {

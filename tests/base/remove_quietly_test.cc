@@ -43,7 +43,7 @@ TEST_CASE("a link that cannot be removed is not followed") {
   stdfs::permissions(f / "closed", stdfs::perms(0555));
   const pid_t child = ::fork();
   if (child == 0) {
-    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(1);  // the user root may change every folder
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(1);  // root may change every folder, so another user is set
     remove_quietly((f / "closed/link").c_str());
     ::_exit(::access((f / "closed/link").c_str(), F_OK) == 0 ? 0 : 2);
   }

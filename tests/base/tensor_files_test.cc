@@ -207,8 +207,8 @@ TEST_CASE("an npz that claims more than its file holds is refused before memory 
     expect_error("E_DATA_NPY", part, [&] { read_npz(file.path); });
   };
   const std::string stored = bytes_of(kData + "stored.npz"), deflated = bytes_of(kData + "deflated.npz");
-  refused(claiming(stored, 20, 8), "beyond the end");  // packed and unpacked bytes
-  refused(claiming(stored, 24, 4), "cannot hold");     // unpacked bytes
+  refused(claiming(stored, 20, 8), "beyond the end");  // wrong numbers of packed and unpacked bytes
+  refused(claiming(stored, 24, 4), "cannot hold");     // wrong number of unpacked bytes
   refused(claiming(deflated, 24, 4), "cannot hold");
   refused(claiming(deflated, 10, 2), "zip method 32639");
   const std::string end = deflated.substr(deflated.rfind("PK\x05\x06"));

@@ -30,7 +30,7 @@ def check(ok, what):
 
 
 class Runs:
-    """Small runs, seconds each."""
+    """Makes small runs, each of which takes seconds."""
 
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder

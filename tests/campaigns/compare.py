@@ -3,7 +3,8 @@ import hashlib
 import json
 from pathlib import Path
 
-TIMES = ("second", "per_s", "memory", "rss", "finished_at", "output_dir")  # parts of keys of what may differ
+# Parts of keys whose values may differ between equal runs.
+TIMES = ("second", "per_s", "memory", "rss", "finished_at", "output_dir")
 HOW_STARTED = ("resume", "overwrite", "max_minutes")  # settings that run.json records
 TEMPORARY = (".tmp-", ".probe-", ".finish")  # parts of names that a process does not leave when it ends
 

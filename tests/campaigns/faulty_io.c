@@ -14,7 +14,7 @@
 
 static unsigned calls, refused, renames;
 
-// The size to do instead of `size`, and in `interrupted` whether the call fails with EINTR.
+// Returns the number of bytes to transfer instead of `size`. Sets `interrupted` if the call must fail with EINTR.
 static size_t part_of(size_t size, int* interrupted) {
   const char* seed = getenv("FAULTY_IO_SHORT");
   *interrupted = 0;

@@ -174,7 +174,8 @@ def an_edit(campaign, valid):
 
 
 def put(folder, name, data):
-    """Writes a file, those of a run into a new copy of the stopped run; returns the name that a command is given."""
+    """Writes a file; a file of a run is written into a new copy of the stopped run. Returns the name that a command is
+    given."""
     shutil.rmtree(folder / "run", ignore_errors=True)
     if name.startswith("half/"):
         shutil.copytree(folder / "half", folder / "run")

@@ -103,7 +103,7 @@ def disturb(campaign, disk, words, out):
 
 
 def reached(process, out, step):
-    """Waits until the metrics of a step are written; whether the process still runs then."""
+    """Waits until the metrics of a step are written. Returns whether the process still runs then."""
     path, position, found = out / "metrics.jsonl", 0, 0
     while process.poll() is None:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -32,7 +32,8 @@ TEST_CASE("the manual page holds the help of every verb", "[cli]") {
     INFO(f.name);
     CHECK(text.find(amp::cat("\\-\\-", f.name)) != std::string::npos);
   }
-  for (const std::string& line : amp::split(text, '\n')) {  // a line of text that begins with a dot would be a command
+  // In the manual page's format, a line that begins with a dot is a command.
+  for (const std::string& line : amp::split(text, '\n')) {
     if (line.starts_with('.'))
       CHECK((line == ".nf" || line == ".fi" || line.starts_with(".SH ") || line.starts_with(".TH ")));
   }

@@ -52,7 +52,7 @@ TEST_CASE("a run.json that is used from another folder: the error says where its
   const std::string train = missing({f / "started/model_of_a_run.onnx", "--config", file});
   CHECK(mentions(train, {"--train: 'rows_of_a_*.csv'", f / "started/rows_of_a_*.csv"}));
   CHECK(missing({f / "started/model_of_a_run.onnx", "--config", file, "--train", "other.csv"}).empty());
-  // The file is next to the configuration file, or does not exist.
+  // Tests a file that is next to the configuration file, and one that does not exist.
   write_file(f / "elsewhere/rows_beside.csv", "");
   const std::string beside = missing({"m.onnx", "--config", run_json({{"train", "rows_beside.csv,nowhere.csv"}}, "")});
   CHECK(mentions(beside, {"the folder of 'run.json'", f / "elsewhere/rows_beside.csv"}));

@@ -190,7 +190,7 @@ TEST_CASE("the effective configuration reads back as the same options", "[cli]")
   CHECK_FALSE(json["sources"].contains("epochs"));
 
   auto run = json;
-  run["final_metrics"] = {{"accuracy", 0.5}};  // a run.json holds more
+  run["final_metrics"] = {{"accuracy", 0.5}};  // a run.json has further members
   const TempFile file(run.dump());
   const Options again = parse({"--config", file.path});
   for (const Flag& f : flags()) {

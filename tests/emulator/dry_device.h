@@ -17,7 +17,7 @@ namespace amp::cuda {
 struct Work {
   std::string op;                    // "AddNorm", "update: Apply"
   DType type = DType::f32;           // type of its operands
-  int64_t launches = 0, copies = 0;  // kernels and products; copies and clears
+  int64_t launches = 0, copies = 0;  // launches: of kernels and products; copies: also clears
   int64_t bytes = 0;                 // operands read and results written, once each (backend/node_work.h)
   double flops = 0;                  // operations of products, including attention
   double products = 0;               // operations that were launched as a library's products

@@ -48,7 +48,7 @@ TEST_CASE("nested functions are inlined, with attribute references and defaults"
   CHECK(g.nodes[1].attrs.f("alpha", 0) == Catch::Approx(0.3));
   CHECK(g.nodes[3].attrs.f("alpha", 0) == 0.5);
   CHECK(g.values[static_cast<size_t>(g.nodes[1].outputs[0])].name == "a");
-  // The weight inside the function is one weight, whatever the number of calls, under its inner name.
+  // The weight inside the function stays a single weight for all calls, and keeps its name in the function.
   CHECK(g.nodes[0].inputs[1] == g.nodes[2].inputs[1]);
   CHECK(value(g, "table").kind == SourceKind::parameter);
   CHECK(g.values[static_cast<size_t>(g.outputs[1])].name == "same");

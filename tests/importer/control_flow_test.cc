@@ -138,7 +138,7 @@ TEST_CASE("definitions are expanded inside functions too, drawn numbers follow t
   const Run r = run(m.graph, {{"x", floats({64}, Numbers(64, 1))}});
   const Numbers y = r.out.at("y").to_doubles();
   CHECK(std::all_of(y.begin(), y.end(), [](double v) { return v == 0 || v == 1; }));
-  CHECK(std::count(y.begin(), y.end(), 1.0) > 36);  // 46.8 expected, deviation 3.5
+  CHECK(std::count(y.begin(), y.end(), 1.0) > 36);  // expected: 46.8 ones, standard deviation 3.5
   CHECK(std::count(y.begin(), y.end(), 0.0) > 5);
   CHECK(r.out.at("window").to_doubles()[32] == Catch::Approx(1).margin(1e-3));
 }
@@ -160,9 +160,9 @@ TEST_CASE("a value in a branch with the name of one outside is refused", "[contr
       INFO(then);
       expect(import_error(save(f, parse(branches(condition, then)))), Exit::model, "E_SSA", "'" + name + "'");
     };
-    refused("t () => (float[2] t) <float[2] v = {10, 10}> { t = Mul (x, v) }", "v");  // an initializer
-    refused("t () => (float[2] t) <float[2] u = {10, 10}> { t = Mul (x, u) }", "u");  // a node's output
-    refused("t () => (float[2] t) <float[2] x = {10, 10}> { t = Mul (x, v) }", "x");  // an input
+    refused("t () => (float[2] t) <float[2] v = {10, 10}> { t = Mul (x, v) }", "v");  // v: an initializer outside
+    refused("t () => (float[2] t) <float[2] u = {10, 10}> { t = Mul (x, u) }", "u");  // u: a node's output outside
+    refused("t () => (float[2] t) <float[2] x = {10, 10}> { t = Mul (x, v) }", "x");  // x: an input of the graph
     refused("t () => (float[2] t) { v = Neg (x)  t = Mul (x, v) }", "v");
     refused("t () => (float[2] t) { u = Constant <value = float[2] {10, 10}> ()  t = Mul (x, u) }", "u");
     refused("t () => (float[2] x) { x = Neg (u) }", "x");

@@ -33,7 +33,7 @@ Values made(int64_t n, const Formula& f) {
   return v;
 }
 
-// Rounds each value to the mean of its quantile, of `levels` quantiles.
+// Divides the values into `levels` quantiles, and rounds each value to the mean of its quantile.
 Values palette(Values v, size_t levels) {
   Values sorted = v;
   std::sort(sorted.begin(), sorted.end());
@@ -143,8 +143,8 @@ TEST_CASE("trends, typed decimals, steps and boxes in a weight's place are const
   CHECK(fixed_pattern(tensor({3, 3, 1, 1}, made(9, [&](int64_t i) { return color[i]; }))).value().certain);
   CHECK(fixed_pattern(tensor({1, 2, 2, 1}, {1.25, 1.625, 4.125, 2.875})).value().certain);
   CHECK_FALSE(fixed_pattern(tensor({3, 6}, made(18, drawn_value))));
-  // A product with 0, 1, 2, ... computes the mean of a distribution over bins. The evidence must exceed an exporter's
-  // list of parameters (+9).
+  // A product with 0, 1, 2, ... computes the mean of a distribution over bins. The evidence against a weight must
+  // exceed the evidence of an exporter's list of parameters (+9).
   CHECK(sum_of(tensor({1, 8, 1, 1}, made(8, [](int64_t i) { return double(i); })), Naming::module) <= -18);
   CHECK(sum_of(tensor({16, 1}, made(16, [](int64_t i) { return double(i) / 7.5 - 1; })), Naming::module) <= -9);
   CHECK(sum_of(tensor({3, 1, 5}, Values(15, 0.2)), Naming::module) <= -9);
@@ -158,7 +158,7 @@ TEST_CASE("numbers of formulas are told from trained ones", "[weights]") {
     CHECK(formula(x));
   int passed = 0;
   for (int64_t i = 0; i < 400; ++i) passed += formula(drawn_value(i));
-  CHECK(passed < 60);  // about a tenth by chance
+  CHECK(passed < 60);  // about a tenth of random values pass by chance
   CHECK(from_formula(tensor({}, {0.8051933}).cast(DType::f16)));
 }
 

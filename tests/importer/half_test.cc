@@ -211,7 +211,7 @@ TEST_CASE("small models export in mixed precision and pass the checker, whatever
         "struct_functions_hand17", "struct_if_hand16", "store_fp16_hand17", "store_qdq_int8_hand13", "norms_ts18",
         "equal_init_ts14", "sklearn_mlp_hand15", "struct_optional_hand17", "rnn_lstm_nofold_ts14"}) {
     const Imported m = import_model(kData + name + ".onnx");
-    for (unsigned pattern = 0; pattern < 4; ++pattern) {  // none, every second node, every third, all
+    for (unsigned pattern = 0; pattern < 4; ++pattern) {  // 16-bit nodes: none, every second, every third, all
       INFO(name << " pattern " << pattern);
       std::set<std::string> low;
       for (size_t n = 0; n < m.graph.nodes.size(); ++n) {

@@ -82,11 +82,11 @@ TEST_CASE("damaged bytes never crash", "[load]") {
 
 TEST_CASE("wire faults are located", "[load]") {
   CHECK(scan_wire(std::string(11, '\xff')).kind == WireFault::malformed);
-  CHECK(scan_wire("\x0f").kind == WireFault::malformed);  // wire type 7
+  CHECK(scan_wire("\x0f").kind == WireFault::malformed);  // wire type 7 does not exist
   const WireFault cut =
       scan_wire(std::string("\x3a\x05\x12\x0a"
                             "ab",
-                            6));  // graph of 5 bytes, name of 10
+                            6));  // a graph of 5 bytes that contains a name of 10 bytes
   CHECK(cut.kind != WireFault::none);
   CHECK(cut.path == "graph[0].name");
   std::string deep;  // graph{node{attribute{g{node{...
@@ -262,14 +262,14 @@ TEST_CASE("external data is found beside a link, then beside what it links to", 
   write_bytes(f / "blobs/bbb", std::string(48, '\x3f'));
   fs::create_symlink("../../../blobs/aaa", f / "snapshots/abc/onnx/m.onnx");
   const auto loads = [](const std::string& path) {
-    return value(import_model(path).graph, "w0").data.to_doubles()[0] > 0.7;  // 0x3f3f3f3f: 0.747
+    return value(import_model(path).graph, "w0").data.to_doubles()[0] > 0.7;  // bytes 0x3f3f3f3f: 0.747
   };
   expect(import_error(f / "snapshots/abc/onnx/m.onnx"), Exit::model, "E_EXT_MISSING", "blobs/m.onnx_data");
   fs::create_symlink("../../../blobs/bbb", f / "snapshots/abc/onnx/m.onnx_data");
   CHECK(loads(f / "snapshots/abc/onnx/m.onnx"));
   fs::create_symlink("../snapshots/abc/onnx/m.onnx", f / "elsewhere/chain.onnx");  // a link to the first link
   CHECK(loads(f / "elsewhere/chain.onnx"));
-  fs::create_symlink(fs::absolute(f / "blobs/bbb"), f / "elsewhere/m.onnx_data");  // next to the named link
+  fs::create_symlink(fs::absolute(f / "blobs/bbb"), f / "elsewhere/m.onnx_data");  // next to the link that is imported
   CHECK(loads(f / "elsewhere/chain.onnx"));
   // A model that is not a link must not read a file of another folder through a link next to it.
   save(f, m, "elsewhere/plain.onnx");

@@ -36,7 +36,7 @@ onnx::ModelProto model(const std::string& nodes) {
 }
 
 struct Found {
-  bool factors, scale, trains;  // m.first and m.second are factors; m.gain is a scale, or a parameter
+  bool factors, scale, trains;  // factors: m.first and m.second are; scale, trains: m.gain is a scale, trains
 };
 Found find(const std::string& nodes) {
   const TempDir f;

@@ -140,7 +140,8 @@ TEST_CASE("running statistics that were merged move apart", "[merged]") {
 
 TEST_CASE("a module that runs twice stays one, and so do equal learned values", "[merged]") {
   const TempDir f;
-  const Imported twice = import_model(save(f, merged_norms(false, "b1_1")));  // TorchScript's name of the second call
+  // b1_1: the second call of b1 in TorchScript's names.
+  const Imported twice = import_model(save(f, merged_norms(false, "b1_1")));
   CHECK(count_parameters(twice.graph).tensors == 4);
   onnx::ModelProto m = merged_norms(true);
   for (auto& t : *m.mutable_graph()->mutable_initializer()) {

@@ -13,7 +13,7 @@ namespace {
 
 using Maps = std::vector<NamedMap>;
 
-// Returns "map:from:first:size" for each placement.
+// Returns the Placements as texts "MODULE>MAP:from:first:size PART", with the indices of module and map.
 std::vector<std::string> placed(const std::vector<ModuleShape>& modules, const Maps& maps) {
   std::vector<std::string> out;
   for (const Placement& p : place_modules(modules, maps))
@@ -45,10 +45,10 @@ TEST_CASE("modules of PyTorch are placed in the builder's maps") {
   CHECK(placed({{"model.layers.0.self_attn.dense", 64, 64}}, maps) == Lines{"0>1:0:0:64"});  // as in Phi
   CHECK(placed({{"model.layers.0.self_attn.k_proj", 64, 32}, {"model.layers.1.self_attn.v_proj", 64, 32}}, maps) ==
         Lines{"0>0:0:64:32 k", "1>4:0:96:32 v"});
-  // a packed module whose parts are separate maps
+  // Parts of a packed module are placed in separate maps.
   CHECK(placed({{"model.layers.1.mlp.gate_up_proj", 64, 200}}, maps) == Lines{"0>6:0:0:100", "0>7:100:0:100"});
   CHECK(placed({{"model.layers.0.self_attn.qkv_proj", 64, 128}}, maps) == Lines{"0>0:0:0:128"});
-  // names of slots, and a longer path around the layers
+  // Names of slots, and a longer path before the layers, are accepted.
   CHECK(placed({{"model.layers.1.attn.qkv_proj", 64, 128}}, maps) == Lines{"0>4:0:0:128"});
   CHECK(placed({{"model.language_model.layers.1.mlp.up_proj", 64, 100}}, maps) == Lines{"0>7:0:0:100"});
 }
@@ -77,6 +77,6 @@ TEST_CASE("E_ADAPTER_FIT: modules that fit no map, several maps, or another shap
   refused("has no map for up", {{"a.gate_up_proj", 8, 16}}, {{{"a.gate_proj"}, 8, 8, {}}});
   refused("fits '/model/layers.0/attn/o_proj/MatMul_Q4' and", {{"o_proj", 64, 64}}, maps);
   refused("both fit", {{"model.layers.0.self_attn.o_proj", 64, 64}, {"layers.0.attn.o_proj", 64, 64}}, maps);
-  // the paths differ before their common ending
+  // The paths of module and map differ before their common ending, so the module is refused.
   refused("no linear map", {{"model.vision.layers.0.q", 8, 8}}, {{{"model.text.layers.0.q"}, 8, 8, {}}});
 }

@@ -148,11 +148,11 @@ TEST_CASE("heads of detectors are not taken for hidden states or feature maps", 
     CHECK(says(n.output(n.reshape(n.conv(n.features(), 32, 84), {0, 84, 64})).look(), "detector"));
   }
   {
-    Net n;  // YOLOv8 with 4 + classes = 80
+    Net n;  // YOLOv8 before decoding, with 4 + classes = 80
     CHECK(says(n.output(n.reshape(n.conv(n.features(), 32, 80), {0, 80, 64})).look(), "detector"));
   }
   {
-    Net n;  // YOLOv8: scales joined, classes after a sigmoid, boxes = (anchor - left, anchor + right) by stride
+    Net n;  // YOLOv8 decoded: scales joined, classes after a sigmoid, boxes = (anchor - left, anchor + right) by stride
     const Strings s = two_scales(n, 8);
     const std::string all =
         n.node("Concat", {n.reshape(s[0], {0, 8, 64}), n.reshape(s[1], {0, 8, 16})}, {{"axis", {2}}});
@@ -212,11 +212,11 @@ TEST_CASE("maps and sequences of predictions are not taken for features", "[look
     CHECK(n.output(n.conv(n.features(32, 4), 32, 17)).look());
   }
   {
-    Net n;  // depth: positive, without its channel
+    Net n;  // a depth map: positive, without a channel dimension
     CHECK(n.output(n.node("Squeeze", {n.relu(n.conv(n.features(), 32, 1)), n.ints({1})})).look());
   }
   {
-    Net n;  // segmentation at the image's size
+    Net n;  // segmentation at the size of the image
     CHECK(n.output(n.node("ConvTranspose", {n.features(), n.weight({32, 24, 8, 8})}, {{"strides", {8, 8}}})).look());
   }
   {
@@ -243,7 +243,7 @@ TEST_CASE("encoders, backbones and classifiers are what they were", "[look]") {
     fine(n.output(n.tokens()));
   }
   {
-    Net n;  // a normalization in single operators
+    Net n;  // a normalization that consists of single operators
     const std::string x = n.tokens();
     const std::string centered = n.node("Sub", {x, n.node("ReduceMean", {x}, {{"axes", {-1}}})});
     const std::string variance = n.node("ReduceMean", {n.node("Mul", {centered, centered})}, {{"axes", {-1}}});
@@ -255,21 +255,21 @@ TEST_CASE("encoders, backbones and classifiers are what they were", "[look]") {
     fine(n.output(n.features()));
   }
   {
-    Net n;  // SiLU
+    Net n;  // a backbone that ends in SiLU
     const std::string c = n.conv("x", 3, 40, 8);
     fine(n.output(n.node("Mul", {c, n.node("Sigmoid", {c})})));
   }
   {
-    Net n;  // a residual block whose normalizations were folded
+    Net n;  // a backbone that ends in a residual block with folded normalizations
     const std::string f = n.features();
     fine(n.output(n.node("Add", {n.conv(f, 32, 32), f})));
   }
   {
-    Net n;  // a linear bottleneck
+    Net n;  // a backbone that ends in a linear bottleneck
     fine(n.output(n.conv(n.features(32, 16), 32, 64)));
   }
   {
-    Net n;  // a backbone's map as a sequence of positions
+    Net n;  // the map of a backbone, reshaped to a sequence of positions
     fine(n.output(n.turn(n.reshape(n.features(), {0, 32, 64}), {0, 2, 1})));
   }
   {
@@ -278,7 +278,7 @@ TEST_CASE("encoders, backbones and classifiers are what they were", "[look]") {
     fine(n.output(a).output(b));
   }
   {
-    Net n;  // the same with ReLU6
+    Net n;  // several stages of a backbone with ReLU6
     const auto relu6 = [&](const std::string& x) { return n.node("Clip", {x, n.scalar(0), n.scalar(6)}); };
     const std::string a = relu6(n.conv("x", 3, 32, 8)), b = relu6(n.conv(a, 32, 64, 2));
     fine(n.output(a).output(b));
@@ -292,7 +292,7 @@ TEST_CASE("encoders, backbones and classifiers are what they were", "[look]") {
 
 TEST_CASE("tensors with a label at every place keep their default loss", "[look]") {
   {
-    Net n;  // segmentation
+    Net n;  // segmentation: a label at every pixel
     CHECK_FALSE(n.output(n.conv(n.features(), 32, 21)).look(false));
   }
   {
@@ -301,7 +301,7 @@ TEST_CASE("tensors with a label at every place keep their default loss", "[look]
     CHECK_FALSE(n.output(n.conv(f, 32, 21)).output(n.conv(f, 32, 2)).look(false));
   }
   {
-    Net n;  // a class for each of the image's parts
+    Net n;  // a label for each part of the image
     CHECK_FALSE(n.output(n.linear(n.norm(n.tokens(), 32), 32, 7)).look(false));
   }
   {

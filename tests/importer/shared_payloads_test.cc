@@ -31,7 +31,7 @@ TEST_CASE("the payload of a file that is read again is shared while it is in mem
   CHECK(second.data() == first->data());
   CHECK(second.dims() == Dims{2, 2});
   first.reset();
-  CHECK(second.to_ints() == std::vector<int64_t>{1, 2, 3, 4});  // keeps the bytes
+  CHECK(second.to_ints() == std::vector<int64_t>{1, 2, 3, 4});  // `second` keeps the bytes in memory
   CHECK(shared_payload(place, {4}));
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("straight-through estimators are recognized by their structure", "[str
   }
 }
 
-// For every f, the value is f(x), and the gradient is that of the model with x in place of f(x).
+// For every estimator f, the value is f(x), and the gradient is that of the model in which x replaces f(x).
 TEST_CASE("the gradient of an estimator is that of its input", "[straight]") {
   const TempDir f;
   const std::map<std::string, HostTensor> feeds{{"x", floats({2, 4}, {0.3, -0.7, 1.1, 0.2, -0.4, 0.9, 0.05, -1.3})}};

@@ -180,7 +180,7 @@ TEST_CASE("weights and constants of exported files are told apart", "[weights]")
   for (const Case& c : cases()) {
     INFO(c.what);
     std::string tensors = c.tensors;
-    if (c.nodes.find("wide") != std::string::npos)  // the tensor that multiplies h
+    if (c.nodes.find("wide") != std::string::npos)  // `wide`: a tensor that multiplies h
       tensors = "float[8,8] wide = {" + numbers(64, learned) + "}";
     if (c.nodes.find("ex)") != std::string::npos) tensors += ", int64[3] ex = {1,4,4}";
     const Imported m = import_model(save(f, torch_model(tensors, c.nodes)));

@@ -34,7 +34,7 @@ Column floats(std::string name, std::vector<std::int64_t> row) {
   return c;
 }
 
-// Integers from `low` to below `high`.
+// Returns a column of integers from `low` to below `high`.
 Column integers(std::string name, std::vector<std::int64_t> row, std::uint32_t low, std::uint32_t high) {
   std::int64_t count = kSteps * kRows;
   for (const std::int64_t d : row) count *= d;
@@ -43,7 +43,7 @@ Column integers(std::string name, std::vector<std::int64_t> row, std::uint32_t l
   return c;
 }
 
-// The rows of step `step`, which stay in the column's memory.
+// Returns the rows of a step. The tensor points into the column's memory.
 onnx_amp::Tensor rows_of(const Column& c, std::int64_t step) {
   std::vector<std::int64_t> dims = {kRows};
   dims.insert(dims.end(), c.row.begin(), c.row.end());
