@@ -86,7 +86,8 @@ TEST_CASE("the allowance of a limited process grows with its requests") {
         return std::string("done");
       },
       limits);
-  for (int i = 0; i < 4; ++i) CHECK(p.ask("a", 2).text == "done");  // 0.2 s in all
+  // The four requests take 0.2 s in all. Each one allows two steps of 0.1 s.
+  for (int i = 0; i < 4; ++i) CHECK(p.ask("a", 2).text == "done");
 }
 
 TEST_CASE("the longest reply of a limited process grows with its request") {

@@ -79,7 +79,8 @@ class Runs:
 
 
 WIDTHS = (360, 390, 1000, 1400)
-LOOKS = {(360, False), (390, True), (1000, False), (1400, False), (1400, True)}  # other widths only for pictures
+# (width, dark) of the checks; pictures have all widths.
+LOOKS = {(360, False), (390, True), (1000, False), (1400, False), (1400, True)}
 BEYOND = """[...document.querySelectorAll('section, .fact, #tools, header')].filter(e => e.scrollWidth > e.clientWidth + 1)
   .map(e => (e.querySelector('h2') || e).textContent)"""
 # Finds rows of cards that end before the right edge of the page.

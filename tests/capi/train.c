@@ -24,7 +24,7 @@ static void require(onnx_amp_status status, const onnx_amp_session *session, con
   exit(1);
 }
 
-/* Numbers that are the same on every machine. */
+/* Returns a pseudo-random number. The sequence is the same on every machine. */
 static uint32_t next_number(void) {
   static uint32_t state = 12345;
   state = state * 1664525u + 1013904223u;
@@ -52,7 +52,7 @@ static void make_floats(column *c, const char *name, int64_t a, int64_t b, int64
   *c = made;
 }
 
-/* Integers from `low` to below `high`; length 0: one for each sample. */
+/* Makes a column of integers from `low` to below `high`: `length` for each sample; one if `length` is 0. */
 static void make_integers(column *c, const char *name, int64_t length, int64_t low, int64_t high) {
   size_t i, n = length > 0 ? (size_t)length : 1;
   column made = {NULL, "I64", ONNX_AMP_INT64, 1, {SAMPLES, 0, 0, 0}, 0, NULL};

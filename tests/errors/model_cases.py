@@ -52,7 +52,7 @@ def _(f):
 
 @case("E_ONNX_WIRE")
 def _(f):
-    return check(f, linear() + b"\x0f\x0f\x0f")  # wire type 7
+    return check(f, linear() + b"\x0f\x0f\x0f")  # wire type 7 does not exist
 
 
 @case("E_MODEL_OPEN")

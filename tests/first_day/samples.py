@@ -83,7 +83,7 @@ def embeddings(folder, _):
 
 def classifier(folder, program):
     """Writes a classifier as other programs export it: model.onnx, tokenizer.json, and a config.json whose classes are
-    not in alphabetical order. `program`: runs the program with these words."""
+    not in alphabetical order. `program`: a function that runs the program with the given words."""
     checkpoint, trained, exported = folder / "checkpoint", folder / "trained", folder / "exported"
     shutil.copytree(ROOT / "tests/data/sentences/bert", checkpoint)
     config = json.loads((checkpoint / "config.json").read_text())

@@ -139,7 +139,8 @@ def onnx_adapters():
     pair("no_matrix", (8,), (2, 3))
     pair("padded_rank", (4, 2), (2, 3), value=bytes(4))
     pair("not_finite", (4, 2), (2, 3), value=b"\0\0\xc0\x7f")
-    pair("endless_rank", (0, 1 << 60), (1 << 60, 0))  # ranks were counted one by one
+    # A reader that counts ranks one by one does not end.
+    pair("endless_rank", (0, 1 << 60), (1 << 60, 0))
     write("onnx_adapters", "none", adapter([]))
     write("onnx_adapters", "alone", adapter([(a, (1, 1), 1, bytes(4))]))
     write("onnx_adapters", "twice", adapter([(a, (1, 1), 1, bytes(4)), (a, (1, 1), 1, bytes(4))]))

@@ -33,8 +33,8 @@ TEST_CASE("an all-fp32 plan leaves the graph as it is") {
 TEST_CASE("a 16-bit node reads and writes 16 bits") {
   CHECK(applied("input x 2 3\nparam W 3 4\ny = MatMul(x, W) @0\nz = Exp(y)\noutput z", {kHalf}) ==
         "t0 float16[3,4] = Cast(W)\n"
-        "t1 float16[2,4] = MatMul(x, t0)\n"  // the input is fed in 16 bit
-        "t2 float32[2,4] = Exp(t1)\n"        // widens as it loads
+        "t1 float16[2,4] = MatMul(x, t0)\n"  // the input is fed in 16 bits
+        "t2 float32[2,4] = Exp(t1)\n"        // Exp widens its operand while it loads
         "output z = t2\n");
   CHECK(applied("input x 2 3\nparam W 3 4\ny = MatMul(x, W) @0\nz = Exp(x)\noutput y\noutput z", {kHalf}) ==
         "t0 float16[2,3] = Cast(x)\n"  // the input is fed unchanged, because fp32 arithmetic also reads it
@@ -220,7 +220,8 @@ TEST_CASE("a training graph in mixed precision: fp32 gradients near those of fp3
             worst = std::max(worst, std::abs(x[i] - y[i]));
           }
           INFO(name_of(low) << " gradient " << slot << ", of largest element " << most);
-          CHECK(worst <= tolerance * most + tolerance / 100);  // bias before BatchNormTrain: a rounding error
+          // small: a bias before BatchNormTrain has rounding errors.
+          CHECK(worst <= tolerance * most + tolerance / 100);
         }
       }
     }

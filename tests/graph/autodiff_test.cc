@@ -54,7 +54,7 @@ TEST_CASE("nothing upstream of the wanted values is differentiated") {
   CoreText t("param w 3\na = Exp(w)\nb = Exp(a)\nc = Exp(b)");
   const int32_t before = t.graph.n_nodes();
   differentiate(t, "c", {"b"});
-  CHECK(t.graph.n_nodes() == before);  // d exp = exp, and a product with ones is dropped
+  CHECK(t.graph.n_nodes() == before);  // the gradient of Exp is its result; a product with ones is dropped
 }
 
 TEST_CASE("gradients of 16-bit parts reach fp32 values in fp32") {

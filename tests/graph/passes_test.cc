@@ -58,13 +58,14 @@ TEST_CASE("a cast of what is computed for it alone goes into the producer") {
 }
 
 TEST_CASE("up-casts go into what accumulates in fp32, or was planned so") {
-  // A product of 16-bit operands that is planned in 16 bits (dW). Its sum is computed in fp32 in any case.
+  // The product dW of 16-bit operands is planned in 16 bits. Its sum is computed in fp32 in any case, so the product
+  // absorbs the cast.
   CoreText product("input x fp16 2 2\ninput y fp16 2 2\na = MatMul(x, y)\nb = Cast(a) " + to32 + "\noutput b");
   CHECK(text_of(absorb_casts(product.graph)) == "t0 float32[2,2] = MatMul(x, y)\noutput b = t0\n");
-  // An elementwise node planned in fp32 over 16-bit operands ...
+  // An elementwise node over 16-bit operands absorbs the cast if it is planned in fp32 ...
   CoreText fp32("input x fp16 2\na = Exp(x)\nb = Cast(a) " + to32 + "\noutput b");
   CHECK(ops_of(absorb_casts(fp32.graph)) == "Exp");
-  // ... and planned in 16 bits: the rounding is part of the plan.
+  // ... but not if it is planned in 16 bits, because then the rounding is part of the plan.
   CoreText fp16("input x fp16 2");
   fp16.builder.origin.compute = DType::f16;
   const ValueId a = fp16.builder.op("Exp", {fp16["x"]}), b = fp16.builder.cast(a, DType::f32);

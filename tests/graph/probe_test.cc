@@ -14,7 +14,7 @@ TEST_CASE("a gradient reaches parameters and nodes on a path to a floating-point
   const int product = net.node("MatMul", {x, net.param("trained", {3, 3})});
   const int result = net.node("Relu", {product});
   const int other = net.node("MatMul", {x, net.param("counted", {3, 3})});
-  const int numbers = net.node("Cast", {other}, {{"to", int64_t{7}}});  // to int64
+  const int numbers = net.node("Cast", {other}, {{"to", int64_t{7}}});  // type 7: int64
   const ParamTable params(net.g);
   BindOptions o;
   o.input_dims = {{"x", {2, 3}}};

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static volatile int refuses;
-static const char* faulty;  // the kind, in the rank that it strikes
+static const char* faulty;  // the kind of fault if this is the rank FAULT_RANK, else null
 
 static void* strike(void* kind) {
   const long ms = atol(getenv("FAULT_MS"));

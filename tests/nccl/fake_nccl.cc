@@ -23,7 +23,7 @@ struct UniqueId {
   char bytes[128];
 };
 
-struct Sum {  // or a broadcast from a root
+struct Sum {  // a sum over the ranks, or a broadcast from a root
   const void* send;
   void* receive;
   size_t count;

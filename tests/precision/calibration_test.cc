@@ -60,7 +60,7 @@ TEST_CASE("what reaches beyond fp16 is fp32, and so is what reads it") {
   CHECK_THAT(found.overflow[1].why, ContainsSubstring("it reads 'c', which reaches 1e+05"));
   CHECK(c.names(found.ranked).size() == 2);
   CHECK(c.judge(DType::bf16).overflow.empty());
-  c.nodes[2].value = around(40000);  // within the headroom, a factor of two
+  c.nodes[2].value = around(40000);  // times the headroom, 2, it exceeds 65504
   CHECK(c.names(c.judge().overflow) == "cd");
   c.nodes[2].value = around(30000);
   CHECK(c.judge().overflow.empty());
@@ -90,7 +90,7 @@ TEST_CASE("one outlying gradient is left fp32 rather than drowning the others") 
 
 TEST_CASE("groups are ranked by the error they would make, and a rule says why") {
   Case c;
-  c.nodes[0].gradient = around(0x1p-49);  // in the same group as 2^-10, and 0 even at the largest scale
+  c.nodes[0].gradient = around(0x1p-49);  // counted in the group of 2^-10; it is 0 even at the largest scale
   const Calibration found = c.judge();
   REQUIRE(c.names(found.ranked).size() == 4);
   CHECK(c.names(found.ranked)[0] == 'a');

@@ -41,7 +41,8 @@ const std::vector<Form>& forms() {
        {}},
       {"1 / x", "n = ReduceL2(h)\nm = Max(n, e9)\nr = Div(one, m)\nz = Mul(h, r)\n", {"m", "r", "z"}, {}},
       {"the floor of a product", "q = Abs(h)\na = Add(q, e4)\nb = Mul(a, a)\nz = Div(h, b)\n", {"b", "z"}, {}},
-      // The floor is 1, or no operator needs the epsilon, or the type can represent it.
+      // Forms in which z can be computed in 16 bits: the floor is 1, or no operator needs the epsilon, or the type can
+      // represent it.
       {"two constants", "q = Abs(h)\na = Add(q, e12)\nb = Add(a, one)\nz = Div(h, b)\n", {"a"}, {"z"}},
       {"held", "q = Abs(h)\na = Add(q, e4)\nz = Div(h, a)\n", {}, {"a", "z"}},
       {"no division", "a = Relu(h)\nz = Mul(a, h)\n", {}, {"a", "z"}},

@@ -158,9 +158,9 @@ TEST_CASE("floor, ceiling and hysteresis") {
 
   c.hysteresis = 2;
   LossScaler h(c);
-  CHECK_FALSE(h.update(true).backed_off);  // the first one is tolerated, but skipped
+  CHECK_FALSE(h.update(true).backed_off);  // the first infinity does not lower the scale, but its step is skipped
   CHECK(h.update(true).next == 1);
-  CHECK(h.update(false).next == 2);  // the tracker was reset
+  CHECK(h.update(false).next == 2);  // a finite step resets the hysteresis and lets the scale grow
   CHECK(h.update(true).next == 2);
 }
 

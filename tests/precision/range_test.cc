@@ -26,13 +26,14 @@ TEST_CASE("a range counts what 16 bits cannot hold, at any scale") {
   CHECK(r.max() == 70000);
   CHECK(r.overflow(DType::f16) == Catch::Approx(0.2));
   CHECK(r.overflow(DType::bf16) == 0);
-  CHECK(r.underflow(DType::f16) == Catch::Approx(0.2));  // 2^-26: half of 2^-25 still rounds to the smallest number
+  // One of five nonzero values becomes 0: 2^-26. The binade of 2^-25 still rounds to fp16's smallest number, 2^-24.
+  CHECK(r.underflow(DType::f16) == Catch::Approx(0.2));
   CHECK(r.underflow(DType::f16, 0.5) == Catch::Approx(0.4));
   CHECK(r.underflow(DType::f16, 4) == 0);
   CHECK(r.underflow(DType::bf16) == 0);
   CHECK(std::isinf(r.rounding_error(DType::f16)));
   CHECK(r.rounding_error(DType::f32) < 1e-7);
-  // Between 65504 and 65536 the binade does not decide.
+  // Between 65504 and 65536 the exponent alone does not decide: numbers from 65520 on are rounded to infinity.
   CHECK(range_of({65504}).overflow(DType::f16) == 0);
   CHECK(range_of({65520}).overflow(DType::f16) == 1);
   CHECK(std::isinf(range_of({40000}).rounding_error(DType::f16, 2)));

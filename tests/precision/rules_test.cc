@@ -106,7 +106,8 @@ TEST_CASE("rules: every selector, all keys must match, the last match wins") {
   CHECK(low(R"({"scope": "encoder", "precision": "fp32"})") == "---");
   CHECK(low(R"({"tensor": "b", "precision": "fp32"})") == "L-L");
   CHECK(low(R"({"param": "encoder.layer.1.*", "precision": "fp32"})") == "L-L");
-  CHECK(low(R"({"param": "W3", "precision": "fp32"})") == "LL-");  // through the Transpose
+  // The rule reaches the product through the Transpose of W3.
+  CHECK(low(R"({"param": "W3", "precision": "fp32"})") == "LL-");
   CHECK(low(R"({"op": "MatMul", "scope": "/encoder/layer.0", "precision": "fp32"})") == "-LL");
 }
 

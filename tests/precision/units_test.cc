@@ -139,7 +139,7 @@ TEST_CASE("what is no norm: statistics used elsewhere, another exponent, axes ot
     ve = Add(var, eps)
     s = Sqrt(ve)
     y = Div(d, s))") == "MeanVarianceNormalization: mean d sq var ve s y");
-  CHECK(units_of("y = ReduceMean{axes=[1]}(x)") == "");  // mean pooling
+  CHECK(units_of("y = ReduceMean{axes=[1]}(x)") == "");  // mean pooling is no unit
 }
 
 TEST_CASE("the residual after a LayerNorm is not its bias") {

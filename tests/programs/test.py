@@ -27,7 +27,8 @@ def bootstrap_packages():
 
 def is_essential(package):
     done = subprocess.run([DPKG_QUERY, "-W", "-f", "${Essential}", package], capture_output=True, text=True)
-    # bash, coreutils and the like are essential; mawk is what essential base-files asks for (awk)
+    # bash, coreutils and others are essential. mawk provides awk, which the essential package
+    # base-files requires.
     return done.stdout == "yes" or package == "mawk"
 
 

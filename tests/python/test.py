@@ -220,7 +220,7 @@ class PackageTest(unittest.TestCase):
         subprocess.run([self.program, LENET, "--train", self.folder / "data.npz", "--shuffle", "false", *settings, "--quiet", "--resume", state,
                         "--output_dir", self.folder / "continued"], check=True)  # fmt: skip
         self.assertEqual((self.folder / "continued/model.onnx").read_bytes(), self.command_line(self.folder / "cli"))
-        # A smaller data set: the position in the epochs is computed from the steps.
+        # With a smaller data set, the position in the epochs is computed from the number of steps.
         np.savez(self.folder / "few.npz", **{k: v[:MICRO * ROWS + 1] for k, v in self.data.items()})
         done = subprocess.run([self.program, LENET, "--train", self.folder / "few.npz", *settings, "--resume", state,
                                "--output_dir", self.folder / "few"], capture_output=True, text=True, check=True)  # fmt: skip

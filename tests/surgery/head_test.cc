@@ -81,7 +81,7 @@ TEST_CASE("heads compute PyTorch's losses and gradients and survive the export")
       CHECK(step_loss(s, loss, batch) == Catch::Approx(want["loss"].get<double>()).epsilon(2e-6));
       const auto grad = [&](int v) { return s.grad(s.table().slot_of[static_cast<size_t>(v)]); };
       CHECK(difference(grad(w), laid(t.at(name + ".gw"))) < 1e-5);
-      if (kind == "span") {  // the bias shifts all logits equally: its gradient is only rounding
+      if (kind == "span") {  // the bias shifts all logits equally, so its gradient is only a rounding error
         for (const double x : grad(b).to_doubles()) CHECK(std::abs(x) < 1e-6);
       } else {
         CHECK(difference(grad(b), t.at(name + ".gb")) < 1e-5);
@@ -182,7 +182,8 @@ TEST_CASE("a classifier of another size takes the place of the model's") {
 }
 
 TEST_CASE("what is no classifier is not taken for one") {
-  const Imported gpt2 = import_model(kData + "gpt2.onnx");  // the weight is tied to the embedding table
+  // No classifier: its head's weight is tied to the embedding table.
+  const Imported gpt2 = import_model(kData + "gpt2.onnx");
   CHECK_FALSE(find_classifier(gpt2.graph, gpt2.graph.find("logits")));
   const Imported embed = import_model(kZoo + "minilm_embed_ts14/model.onnx");
   for (const int o : embed.graph.outputs) CHECK_FALSE(find_classifier(embed.graph, o));

@@ -340,7 +340,8 @@ TEST_CASE("DoRA computes m (W + S) / |W + S| with a constant norm, on weights wi
       INFO(v.name << ": " << v.reason);
       CHECK(v.kind == SourceKind::constant);
     }
-    CHECK(constants >= 3);  // |W|^2, 2, the smallest square; and axes that are an input
+    // The constants are |W|^2, the exponent 2 and the smallest square; some forms also have axes as an input.
+    CHECK(constants >= 3);
   }
 }
 

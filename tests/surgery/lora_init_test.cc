@@ -85,7 +85,8 @@ TEST_CASE("the principal part has the largest singular values, and is exact for 
     double square = 0, want = 0;
     for (const double x : rest.to_doubles()) square += x * x;
     for (size_t i = static_cast<size_t>(r); i < singular.size(); ++i) want += singular[i] * singular[i];
-    // Eckart and Young: no matrix of rank r is nearer than the sum of the other singular values.
+    // By Eckart and Young, the smallest distance of a matrix of rank r is the root of the sum of the other squared
+    // singular values.
     CHECK(std::sqrt(square) == Catch::Approx(std::sqrt(want)).epsilon(1e-4).margin(1e-5));
     const std::vector<double> left = column_squares(p.left);
     for (int64_t k = 0; k < std::min<int64_t>(r, out); ++k)

@@ -146,8 +146,8 @@ TEST_CASE("an adapter describes its map, its part and the parameters of the grap
 TEST_CASE("the lines say how many maps, which roles, which share, and what the export does") {
   Imported m = import_llama();
   const LoraResult r = adapt_text(m.graph, "r=4,alpha=8,rslora=true");
-  // A and B have 4 (in + out) values. The model has two layers of 36,864 weights, a head of 320 x 64 that is also the
-  // table, and five norms of 64.
+  // A and B of a map together have r (in + out) = 4 (in + out) values. The model has two layers of 36,864 weights, a
+  // head of 320 x 64 that is also the table, and five norms of 64.
   CHECK(r.lines.at(0) ==
         "lora r=4 alpha=8 rslora on 14 maps: attention (q 2, k 2, v 2, o 2), mlp (gate 2, up 2, down 2); 8,192 new "
         "values, 8.67 % of the model's 94,528");

@@ -115,7 +115,7 @@ TEST_CASE("a checkpoint that holds frozen weights too resumes; one that lacks a 
   const std::vector<float> want = whole.run();
   half.run();
   Checkpoint c = half.latest();
-  for (const Chunk& chunk : half.session->layout().chunks()) {  // as earlier versions wrote them
+  for (const Chunk& chunk : half.session->layout().chunks()) {  // earlier versions also wrote frozen weights
     if (!chunk.frozen) continue;
     for (const char* what : {"m/", "v/", "ema/", "param/"})
       c.tensors[what + chunk.name] = HostTensor::zeros(DType::f32, chunk.dims);

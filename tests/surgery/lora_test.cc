@@ -154,7 +154,7 @@ TEST_CASE("weights stored transposed, scaled by Gemm, shared or of another type 
     o.keep = keep;
     const auto adapters = add_lora(m.graph, o).adapters;
     CHECK(adapters.size() == 3);
-    for (const LoraAdapter& a : adapters) {  // as if trained
+    for (const LoraAdapter& a : adapters) {  // sets values as after training
       SourceValue& b = m.graph.values[static_cast<size_t>(a.b)];
       HostTensor t = HostTensor::empty(DType::f32, b.data.dims());
       for (int64_t i = 0; i < t.numel(); ++i) t.as_mutable<float>()[i] = 0.25f * static_cast<float>(i % 7 - 3);
@@ -170,13 +170,14 @@ TEST_CASE("weights stored transposed, scaled by Gemm, shared or of another type 
     Session other(again.graph, {});
     const Tensors have = other.forward(again.graph.outputs, {{"x", x}});
     for (const char* name : {"y", "z"})
-      CHECK(difference(have.at(name), y.at(name)) < (keep ? 1e-6 : 2e-3));  // w2 is fp16
+      CHECK(difference(have.at(name), y.at(name)) < (keep ? 1e-6 : 2e-3));  // merging rounds w2 to fp16
     if (!keep) continue;
     onnx::ModelProto out;
     std::ifstream in(f / "out.onnx", std::ios::binary);
     REQUIRE(out.ParseFromIstream(&in));
     CHECK(out.graph().output(0).name() == "y");
-    // Each of four uses has A, B and a sum; two uses also have a factor. Three adapters scale B.
+    // Added nodes: each of the four uses has two products (A and B) and a sum. Two uses also have a factor. Three
+    // adapters scale B.
     CHECK(out.graph().node_size() == proto.graph().node_size() + 4 * 3 + 2 + 3);
   }
 }
@@ -200,7 +201,7 @@ TEST_CASE("FusedMatMul of optimized files takes adapters; what transposes batche
   CHECK(m.graph.shown(adapters[0].weight) == "w0");
   CHECK(adapters[0].transposed);
   SourceValue& b = m.graph.values[static_cast<size_t>(adapters[0].b)];
-  b.data = HostTensor::of<float>({2, 3}, {1, -1, 0.5f, 2, 0.25f, -0.75f});  // as if trained
+  b.data = HostTensor::of<float>({2, 3}, {1, -1, 0.5f, 2, 0.25f, -0.75f});  // a value as after training
   Session s(m.graph, {}), before(plain.graph, {});
   const HostTensor y = s.forward(m.graph.outputs, {{"x", x}}).at("y");
   CHECK(difference(y, before.forward(plain.graph.outputs, {{"x", x}}).at("y")) > 0.01);

@@ -46,7 +46,8 @@ TEST_CASE("roles follow from the graph") {
 }
 
 TEST_CASE("roles and parts of decoders with a key/value cache") {
-  // One map for q, k and v. The attention operator divides it (llama), or a Split before the norms of heads (qwen3).
+  // q, k and v are one map. The attention operator (llama), or a Split before the norms of heads (qwen3), divides its
+  // result.
   for (const char* folder : {"llama-int4", "llama-int4-qdq", "qwen3-fp32"}) {
     INFO(folder);
     ImportOptions o;
@@ -67,7 +68,8 @@ TEST_CASE("roles and parts of decoders with a key/value cache") {
     }
     CHECK(packed == 2);
   }
-  // Operators of ONNX only: each head's keys and values are repeated, and positions are rotated by Mul and Add.
+  // This model has only operators of ONNX: each head's keys and values are repeated, and positions are rotated by Mul
+  // and Add.
   ImportOptions o;
   o.past.head_size = 16;
   CHECK(text_of(roles_of(find_linear_maps(import_model(test_data("llm/optimum-llama/model.onnx"), o).graph))) ==

@@ -126,7 +126,7 @@ try:
     (code, err), = ended([first])
     assert code == 10 and "E_RANKS" in err and "rank 1 (host stranger, process 7)" in err, (code, err)
 
-    # Different tokens.
+    # Ranks with different tokens must end.
     port = free_port()
     results = ended([start("none", r, 2, port, TOKEN * (1 - r), "--heartbeat", "0.5") for r in range(2)])
     assert [code for code, _ in results] == [10, 10], results

@@ -21,7 +21,7 @@ struct GoldenGrad {
   bool transposed = false;  // want contains the transpose
 };
 
-struct GoldenRun {  // losses[k]: before step k + 1; the last one after the last step
+struct GoldenRun {  // losses[k]: before step k + 1; last element: after the last step
   double lr = 0, momentum = 0, weight_decay = 0;
   std::vector<double> losses, tolerance;
 };
@@ -47,7 +47,7 @@ double loss_of(const Golden& g, const std::vector<double>& sums);
 // Runs one forward and backward pass and returns the loss. Gradients remain in the session.
 double run_gradients(Session& session, const Golden& g);
 
-void check_loss(const Golden& g);                                      // fp32 to 1e-6, fp64 to 1e-8
+void check_loss(const Golden& g);                                      // fp32 within 1e-6, fp64 within 1e-8
 void check_gradients(const Golden& g, Device& device = cpu_device());  // checks fp32 gradients
 void check_trajectory(const Golden& g, const std::string& method, Device& device = cpu_device());
 

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kTolerance = 1e-5;  // relative to the largest element of H v
-// For batch statistics of eight images. PyTorch's own fp32 result differs from float64 by as much as 1e-5
+// Tolerance for batch statistics of eight images. PyTorch's own fp32 result differs from float64 by as much as 1e-5
 // (docs/hessian.md), and which of two fp32 results is closer is random.
 constexpr double kTwiceTheNoise = 2e-5;
 

@@ -47,7 +47,7 @@ TEST_CASE("curvature knows no loss scale, adds up over micro-batches, and a skip
     const SecondOrderRun once = train_second_order(g, run, {});
     SecondOrderSetup scaled, split, skips;
     scaled.scale = 1024;
-    CHECK(train_second_order(g, run, scaled).params == once.params);  // a power of two changes no bits
+    CHECK(train_second_order(g, run, scaled).params == once.params);  // scaling by a power of two changes no bits
     skips.overflow = 3;
     CHECK(train_second_order(g, run, skips).params == once.params);
     split.parts = 2;
