@@ -79,7 +79,7 @@ class Runs:
 
 
 WIDTHS = (360, 390, 1000, 1400)
-# (width, dark) of the checks; pictures have all widths.
+# The pairs (width, dark) that are checked. With --screenshots, pages are opened in all combinations.
 LOOKS = {(360, False), (390, True), (1000, False), (1400, False), (1400, True)}
 BEYOND = """[...document.querySelectorAll('section, .fact, #tools, header')].filter(e => e.scrollWidth > e.clientWidth + 1)
   .map(e => (e.querySelector('h2') || e).textContent)"""

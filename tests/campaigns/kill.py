@@ -143,8 +143,8 @@ class ShortEpochs(Train):
         return self.program.start(self.command(self.out, *more), self.folder)
 
     def problems_between(self):
-        """Counts the steps that the next process repeats. Two may be lost: one whose checkpoint is being written, and one
-        after it."""
+        """Counts the steps that the next process repeats. Two may be lost: one whose checkpoint is being written, and
+        one after it."""
         out = self.folder / self.out
         made = [int(c.name.split("-")[1]) for c in (out / "checkpoints").glob("checkpoint-*") if ".tmp" not in c.name]
         lost = len(lines(out / "metrics.jsonl") or []) - max(made, default=0)

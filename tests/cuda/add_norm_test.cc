@@ -108,7 +108,7 @@ TEST_CASE("norms that only residual sums read are recomputed", "[cuda]") {
     recomputed += node.in.size() > 6;
     CHECK((node.attrs.i("y", 1) == 0 ? node.out.size() == 4 : node.out.size() >= 4));
   }
-  CHECK(unstored >= 2);  // except the last layer's input, which a Slice reads
+  CHECK(unstored >= 2);  // all but the last layer's input, which a Slice reads
   CHECK(recomputed == unstored);
 }
 

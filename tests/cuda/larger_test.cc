@@ -77,7 +77,7 @@ TEST_CASE("larger samplings on CUDA are the CPU's", "[cuda]") {
     const Attrs a{{"mode", r.mode}, {"padding", r.padding}, {"align", int64_t{0}}};
     const HostTensor x = draw(r.x, 1), grid = draw(r.grid, 2);
     compare("GridSample", {x, grid}, a, 2e-4);  // the rounding error of a coordinate is 2^-24 of the image
-    // Gradients of very different sizes in one plane.
+    // Tests gradients of very different sizes in one plane.
     HostTensor dy = draw(r.y, 3);
     float* const v = dy.as_mutable<float>();
     for (int64_t i = 0; i < dy.numel(); i += 7) v[i] *= 1e-6f;

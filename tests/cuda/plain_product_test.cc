@@ -31,7 +31,7 @@ void require_same(Gemm g) {
   const int64_t size_a = (g.trans_a ? g.k : g.m) * g.lda, size_b = (g.trans_b ? g.n : g.k) * g.ldb;
   const int64_t size_c = g.m * g.ldc;
   g.stride_a = size_a;
-  g.stride_c = size_c;  // b is the same matrix for the whole batch
+  g.stride_c = size_c;  // stride_b is 0: the whole batch has the same matrix b
   const std::vector<char> a = numbers(g.in, g.batch * size_a, 1), b = numbers(g.in, size_b, 2);
   const std::vector<char> bias = numbers(g.out, g.n, 3);
   if (g.bias) g.bias = bias.data();

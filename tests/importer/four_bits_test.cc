@@ -22,8 +22,8 @@ TEST_CASE("files with 4-bit weights compute what ONNX Runtime computes, and thei
     const Run r = run(m.graph, {{"ids", data.at("ids")}}, true);
     const Numbers got = r.out.at("y").to_doubles(), want = data.at("y").to_doubles();
     REQUIRE(got.size() == want.size());
-    // The sums of 32 products below 1 are computed in another order than by ONNX Runtime. ONNX Runtime rounds A to 8
-    // bits only on request.
+    // ONNX Runtime computes the sums of 32 products below 1 in another order. It rounds A to 8 bits only on request,
+    // which is not made here.
     for (size_t i = 0; i < got.size(); ++i) CHECK(std::fabs(got[i] - want[i]) < 2e-6);
     for (const SourceValue& v : m.graph.values) {
       if (v.name.find("scales") != std::string::npos) CHECK_FALSE(v.trainable);

@@ -89,7 +89,7 @@ TEST_CASE("wire faults are located", "[load]") {
                             6));  // a graph of 5 bytes that contains a name of 10 bytes
   CHECK(cut.kind != WireFault::none);
   CHECK(cut.path == "graph[0].name");
-  std::string deep;  // graph{node{attribute{g{node{...
+  std::string deep;  // nested messages: graph{node{attribute{g{node{...
   const auto wrap = [&](char tag) {
     std::string field(1, tag);
     size_t n = deep.size();
@@ -330,7 +330,8 @@ TEST_CASE("models of other frameworks are told by their content, with the way to
   kind("\x08\x04\x12\x03\x0a\x01y\xa2\x1f\x02\x08\x01"s, "Core ML", "made from");
   kind("\x08\x01\x12\x19\x0a\x17"s + "..serving_default......", "saved_model.pb", "--saved-model");
   // The fields that identify the kind of file may be after the part that is read, if large weights precede them.
-  const std::string weights(80'000, '\0'), long_weights = "\x80\xf1\x04" + weights;  // the second: with length
+  // long_weights: after the length of the field.
+  const std::string weights(80'000, '\0'), long_weights = "\x80\xf1\x04" + weights;
   kind("\x08\x01\x12\x90\xf1\x04\x0a\x0f\x22\x05serve\x2a\x06" + "2.15.0\x12"s + long_weights, "saved_model.pb",
        "--saved-model");
   kind("\x08\x07\x12\x90\xf1\x04\x0a\x07\x0a\x01x\x1a\x02\x2a\x00\xa2\x06"s + long_weights, "Core ML", "made from");

@@ -45,7 +45,7 @@ struct Communicator {
 std::mutex mutex;
 std::condition_variable changed;
 std::map<std::string, Group> groups;
-std::map<std::string, std::vector<int>> planned;  // results of later calls
+std::map<std::string, std::vector<int>> planned;  // by function: the results of its later calls
 std::string calls;
 int async_error = kSuccess, released = kSuccess, ids = 0;
 thread_local int depth = 0;

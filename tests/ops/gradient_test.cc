@@ -73,7 +73,7 @@ TEST_CASE("gradients of all core operators are those of finite differences") {
       total.controls += count.controls;
     }
   }
-  static Count all;  // the test case runs once per section
+  static Count all;  // static: the test case runs once per section
   all.cases += total.cases;
   all.tensors += total.tensors;
   all.controls += total.controls;

@@ -71,7 +71,7 @@ double worst_gradient(Imported m, const Tensors& golden, const std::string& text
 }  // namespace
 
 TEST_CASE("LoRA and DoRA on MatMulNBits have the gradients of PEFT") {
-  // Gradients are float32; the model's sums have at most 128 terms.
+  // Tolerance 1e-5: gradients are float32, and the model's sums have at most 128 terms.
   SECTION("q, k and v apart") {
     CHECK(worst_gradient(import_llama(), tensors_of(kLlm + "lora.safetensors"), "r=4,alpha=8") < 1e-5);
   }

@@ -105,7 +105,7 @@ TEST_CASE("--in_tokens: batches of as many rows as tokens allow, the same of two
                                          "--save_steps",
                                          "1"};
   must_run(words(h, stop));
-  CHECK(bytes_of(h / "run/model.onnx") == weights);  // saving changes nothing
+  CHECK(bytes_of(h / "run/model.onnx") == weights);  // saving checkpoints does not change the weights
 }
 
 TEST_CASE("--in_tokens is refused without texts, with a text that fits in no batch") {

@@ -74,7 +74,7 @@ TEST_CASE("create derives the sizes of a model from a table", "[tables]") {
   CHECK_THAT(number.err, ContainsSubstring("target price: a number (--task regression)"));
   CHECK(dims_of(f / "m.onnx", "out.weight") == std::vector<int64_t>{1, 7});
   CHECK(inputs_of(f / "m.onnx") == Words{"continuous"});
-  // An mlp has one input: codes and numbers.
+  // An mlp has a single input with 6 columns: the codes of the categories, and the numbers.
   CHECK_THAT(created("mlp", {"--target", "kind"}).err, ContainsSubstring(R"({"inputs": 6, "outputs": 3})"));
   // Held-out rows, here the one with a fifth number of rooms, do not affect the sizes.
   write_bytes(f / "t.csv", shop() + "121,Rome,9,30.5,3,s,1750.25\n");

@@ -103,7 +103,7 @@ TEST_CASE("one-cycle's rates and momenta are torch's over 1,000 steps", "[schedu
     std::vector<double> p = spread(layout, g["start"]);
     auto o = std::make_unique<LaidOut<double>>(config, layout, p.data());
     for (int64_t t = 0; t < 50; ++t) {
-      if (t == 23) {  // a resumed run
+      if (t == 23) {  // continues as a resumed run, with a new optimizer
         auto next = std::make_unique<LaidOut<double>>(config, layout, p.data());
         next->load_state(o->state(), o->steps());
         o = std::move(next);

@@ -11,8 +11,8 @@
 
 namespace amp::test {
 
-// Concatenates values by tensor to one span. Values are first rounded to float32, so both precisions start with the
-// same numbers.
+// Returns the values of all tensors as one span of the layout. Values are first rounded to float32, so that runs in
+// both precisions start with the same numbers.
 template <class T>
 std::vector<T> gather(const FlatLayout& layout, const nlohmann::json& tensors, double factor = 1) {
   std::vector<T> out(static_cast<size_t>(layout.size()));

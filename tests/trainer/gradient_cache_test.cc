@@ -191,7 +191,7 @@ TEST_CASE("dropout draws the same in both passes of a cached window", "[gradient
       for (const char* name : {"y", "third"}) (forward ? first : second).push_back(program->read(name).to_doubles());
     }
   }
-  CHECK(first == second);  // to the bit
+  CHECK(first == second);  // both passes are bit-identical
   const SourceGraph without = encoder();
   Session still(without, options);
   CHECK(still.launch_forward(losses, micro[0]).read("y").to_doubles() != first[0]);
@@ -264,7 +264,8 @@ TEST_CASE("the Programs of cached windows have a limit of memory", "[gradient_ca
   CHECK(some.sums == all.sums);
 }
 
-// Memory: the scores of 1,024 pairs with all candidates, their gradient, the outputs and buffers of the outputs' size.
+// The memory consists of the scores of 1,024 pairs with all candidates, the gradient of these scores, the outputs, and
+// buffers of the outputs' size.
 TEST_CASE("losses of all rows together take two matrices of scores of 1,024 pairs", "[gradient_cache]") {
   const int64_t pairs = GENERATE(512, 4096);
   const SourceGraph source = encoder();

@@ -132,7 +132,7 @@ TEST_CASE("running statistics are averaged over the ranks by their samples", "[r
   }
 }
 
-// The last micro-batch of an epoch has 4 rows.
+// The last micro-batch of an epoch has only 4 rows, so some ranks have one row or none.
 TEST_CASE("synchronized batch normalization sees the rows of all ranks", "[ranks]") {
   const test::TempDir folder;
   RankedRun job(folder / "run");
