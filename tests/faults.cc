@@ -22,7 +22,7 @@ bool Faults::available() { return !TEST_SANITIZED; }
 
 #if !TEST_SANITIZED
 namespace {
-thread_local bool inside = false;  // the hook runs: its own calls are not intercepted
+thread_local bool inside = false;  // while the hook runs: its own calls are not intercepted
 
 int fault_of(const FileCall& call) {
   const int fault = hook(call);

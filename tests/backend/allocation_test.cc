@@ -68,12 +68,12 @@ TEST_CASE("the counter counts") {
   std::vector<int>* v = new std::vector<int>(100);
   counting = false;
   delete v;
-  CHECK(calls == 2);  // the vector and its elements
+  CHECK(calls == 2);  // one call for the vector, one for its elements
 }
 
 TEST_CASE("the second run of a Program allocates nothing") {
   if (!kCounts) SKIP("memory is the sanitizer's");
-  constexpr int kThreads = 2;  // libgomp itself allocates for a region of one thread
+  constexpr int kThreads = 2;  // with one thread, libgomp itself allocates for each region
   const int before = omp_get_max_threads();
   omp_set_num_threads(kThreads);
   for (const Net& net : small_nets()) {

@@ -31,7 +31,7 @@ TEST_CASE("a choice is there for the next process, and the first one stands") {
   AutotuneCache a("convolutions-A GPU/1.txt"), b("convolutions-A GPU/1.txt"), other("convolutions-B.txt");
   CHECK_FALSE(a.find("forward 8"));
   b.keep("forward 8", "NHWC 1");
-  CHECK(a.find("forward 8") == "NHWC 1");  // read at the first query
+  CHECK(a.find("forward 8") == "NHWC 1");  // a reads the file at its first query, so it has b's entry
   b.keep("forward 8", "NCHW 0");
   a.keep("forward 8", "NCHW 0");
   CHECK(AutotuneCache("convolutions-A GPU/1.txt").find("forward 8") == "NHWC 1");

@@ -84,7 +84,7 @@ void agrees(const std::vector<double>& want, const std::string& what, Make&& mak
     double worst = 0;
     for (size_t i = 0; i < want.size(); ++i) {
       const double error = std::abs(got[i] - want[i]);
-      worst = error <= worst ? worst : error;  // also true for NaN
+      worst = error <= worst ? worst : error;  // a NaN also becomes the worst error
     }
     INFO(what << ": " << worst << " of " << largest);
     // fp32 sums of n products have errors of about sqrt(n) / 2^24 of their terms. Here n is below 10,000.

@@ -73,7 +73,7 @@ TEST_CASE("other windows are not pairs", "[pool]") {
   w[2].stride = 1;
   CHECK(!pool_pairs::fits(w));
   w = window(7, 8);
-  w[1].out = 4;  // rounded up: the last window extends beyond the input
+  w[1].out = 4;  // output size rounded up: the last window extends beyond the input
   CHECK(!pool_pairs::fits(w));
   w = window(8, 8);
   w[0].in = w[0].out = 2;

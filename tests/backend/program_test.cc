@@ -60,7 +60,7 @@ TEST_CASE("a Program computes what the interpreter computes") {
       Host host(g);
       host.options.gradients_are_scratch = scratch;
       Program p(std::make_shared<Graph>(g), host.options);
-      for (uint64_t round = 0; round < 3; ++round) {  // the arena is dirty after the first
+      for (uint64_t round = 0; round < 3; ++round) {  // after the first round, the arena has old contents
         const auto inputs = random_inputs(g, 10 + round);
         const Interpreted want = interpret(g, inputs, host.params);
         feed(p, inputs);
@@ -81,7 +81,7 @@ TEST_CASE("a Program computes what the interpreter computes") {
         const Value& v = g.value(ValueId{i});
         if (v.kind == ValueKind::temp) all += numel(v.dims) * size_of(v.dtype);
       }
-      CHECK(p.arena_bytes() < all);  // memory is reused
+      CHECK(p.arena_bytes() < all);  // memory is reused: less than the sum of all values
     }
   }
 }
@@ -182,7 +182,7 @@ TEST_CASE("16-bit copies of parameters are made once and follow the parameters")
   const auto graph = std::make_shared<Graph>(t.graph);
   Program p(graph, host.options), q(graph, host.options);
   CHECK(p.n_steps() == 1);            // only the product: no Cast remains
-  CHECK(cache.bytes() == 4 * 2 * 2);  // one copy for both
+  CHECK(cache.bytes() == 4 * 2 * 2);  // one copy for both Programs
   for (int round = 0; round < 2; ++round) {
     const auto inputs = random_inputs(t.graph, 3);
     for (Program* program : {&p, &q}) {
@@ -190,7 +190,7 @@ TEST_CASE("16-bit copies of parameters are made once and follow the parameters")
       program->run();
       CHECK(equal(program->output("y"), interpret(t.graph, inputs, host.params).outputs.at("y")));
     }
-    host.params[0].as_mutable<float>()[3] += 1;  // an optimizer step
+    host.params[0].as_mutable<float>()[3] += 1;  // changes a parameter, as an optimizer step does
     cache.refresh();
   }
 }

@@ -169,7 +169,7 @@ TEST_CASE("products with a quantized operand are those of its dequantized elemen
           worst = std::max(worst, std::abs(got[static_cast<size_t>(i)] - sum));
           largest = std::max(largest, magnitudes);
         }
-        CHECK(worst <= 1e-6 * largest);  // sums in fp32
+        CHECK(worst <= 1e-6 * largest);  // tolerance: rounding of fp32 sums
         for (const DType t : {DType::f32, DType::bf16, DType::f16}) {
           const HostTensor xt = x.cast(t), dense = q.dense(t);
           const HostTensor packed = product(xt, q, nullptr, forward), plain = product(xt, q, &dense, forward);

@@ -37,7 +37,7 @@ TEST_CASE("a choice that was made beside other work is made again", "[backend]")
   ThreadChoice choice;
   decide(choice, 8, {{8, 5e-3}, {1, 2e-3}, {2, 4e-3}, {4, 7e-3}});
   CHECK(choice.next(8) == 1);
-  int runs = 2;  // decide() has begun one run
+  int runs = 2;  // two runs so far, of which decide() has begun one
   while (!choice.deciding() && runs < 1000) choice.next(8), ++runs;
   CHECK(runs == 64);
   // Four threads, which took far longer, are not tried again.

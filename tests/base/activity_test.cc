@@ -32,7 +32,7 @@ TEST_CASE("an activity is shown after a while, not too often, and its end is rep
     const double least = Activity::kFirstSeconds, step = Activity::kSeconds;
     CHECK(reports > 1000);
     REQUIRE_FALSE(shown.states.empty());
-    CHECK(shown.states.size() <= 3);  // after 0.3, 0.5 and 0.7 seconds at the earliest
+    CHECK(shown.states.size() <= 3);  // a state is shown after 0.3, 0.5 and 0.7 seconds at the earliest
     double before = least - step;
     for (const auto& s : shown.states) {
       REQUIRE(s);

@@ -42,9 +42,9 @@ TEST_CASE("a limited process answers requests in order, and errors with their me
   CHECK(refused.outcome == Outcome::refused);
   CHECK(refused.text == "not so");
   CHECK(p.ask("").text == "2 ");
-  const std::string large(3 << 20, 'x');  // more than a socket buffers
+  const std::string large(3 << 20, 'x');  // more than the buffer of a socket holds
   CHECK(p.ask(large).text == "3 " + large);
-  CHECK(calls == 0);  // only the child's copy counts
+  CHECK(calls == 0);  // only the child increments its copy of `calls`
 }
 
 TEST_CASE("a limited process ends for what exceeds its limits, and says why") {

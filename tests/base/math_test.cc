@@ -21,7 +21,7 @@ TEST_CASE("GELU's tanh form by its gate keeps the digits of its tail", "[base]")
   for (int i = -90000; i <= 90000; ++i) {
     const float x = static_cast<float>(i) * 1e-4f;
     const double d = static_cast<double>(x), u = 0.79788456080286536 * (d + 0.044715 * d * d * d);
-    const double exact = d / (1 + std::exp(-2 * u));  // x/2 (1 + tanh u), without its cancellation
+    const double exact = d / (1 + std::exp(-2 * u));  // equals x/2 (1 + tanh u), but without cancellation
     const double y = static_cast<double>(x * math::gate(1.5957691216057308f * (x + 0.044715f * x * x * x)));
     whole = std::max(whole, std::abs(y - exact) / (1 + std::abs(d)));
     if (d < 0 && exact < -1e-30) tail = std::max(tail, std::abs(y - exact) / -exact / (1 + 2 * std::abs(u)));

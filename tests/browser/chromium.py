@@ -20,7 +20,7 @@ class Chromium:
         to_child, self.write_fd = os.pipe()
         self.read_fd, from_child = os.pipe()
 
-        def wire():  # the browser reads from 3 and writes to 4
+        def wire():  # the browser reads from descriptor 3 and writes to 4
             a, b = os.dup(to_child), os.dup(from_child)
             os.dup2(a, 3)
             os.dup2(b, 4)

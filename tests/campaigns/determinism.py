@@ -48,7 +48,7 @@ def trained(campaign, model, precision, level, variant):
     found = contents(folder / "run")
     del found["run.json"]  # run.json records the number of threads
     for checkpoint in found["checkpoints"].values():
-        del checkpoint[1:]  # the manifest records this number, too
+        del checkpoint[1:]  # the manifest also records the number of threads
     return found
 
 

@@ -116,7 +116,7 @@ def job(out="run", *more, steps=40, save=3, evaluate=4, keep=2, model="bert.onnx
 RESUME = ["--resume", "auto"]
 OVERWRITE = ["--overwrite"]
 STOP_EARLY = ["--max_minutes", "0.00001"]  # ends with exit code 75 after the first step
-OTHER_RATE = ["--lr", "1e-3"]  # flags of the older run that is replaced
+OTHER_RATE = ["--lr", "1e-3"]  # flags of the older run, which is then replaced
 LARGER = "larger.onnx"  # a model of 14 MB, whose files take longer to write
 CREATE_LARGER = ["create", "bert", "--model_head", "none", "--out", LARGER, "--model_config", json.dumps({
     "hidden_size": 128, "num_hidden_layers": 4, "intermediate_size": 512, "num_attention_heads": 2,

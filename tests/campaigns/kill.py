@@ -20,7 +20,7 @@ from compare import contents, differences, digest, lines, temporary, wrong_resul
 from job import CREATE_LARGER, LARGER, OTHER_RATE, OVERWRITE, RESUME, STOP_EARLY, finish, job, timed, write_materials
 
 STEPS = 40
-LONGEST = 12  # kills in a chain
+LONGEST = 12  # largest number of kills in a chain
 
 
 def run(campaign):

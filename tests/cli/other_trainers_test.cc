@@ -60,7 +60,7 @@ TEST_CASE("Hugging Face's TrainingArguments are a configuration", "[cli]") {
 TEST_CASE("timm's args.yaml is a configuration", "[cli]") {
   const Options o = with_config("args.yaml");
   CHECK(o.str("optimizer") == "adamw");
-  CHECK(o.num("lr") == 1e-3);  // lr_base * sqrt(64 * 4 / 256)
+  CHECK(o.num("lr") == 1e-3);  // timm: lr_base * sqrt(batch_size 64 * grad_accum_steps 4 / lr_base_size 256)
   CHECK(parse_arguments("optim_args", o.str("optim_args")).at("beta2") == "0.95");
   CHECK(o.num("weight_decay") == 0.05);
   CHECK(o.num("layer_decay") == 0.75);
@@ -74,7 +74,7 @@ TEST_CASE("timm's args.yaml is a configuration", "[cli]") {
   CHECK(std::stod(set.at("warmup_lr")) == 1e-6);
   CHECK(std::stod(set.at("min_lr")) == 1e-5);
   CHECK(std::stod(set.at("cooldown_epochs")) == 2);
-  CHECK(o.num("epochs") == 22);  // epochs include the cooldown
+  CHECK(o.num("epochs") == 22);  // 20 epochs and 2 of the cooldown
   CHECK(o.flag("use_bf16"));
   CHECK(o.list("ema_decay") == std::vector<std::string>{"0.999"});
   CHECK(o.num("label_smoothing") == 0.2);
@@ -90,7 +90,7 @@ TEST_CASE("timm's names of optimizers and schedules mean what they mean there", 
   const Options o = with_config("sgd.yaml");
   CHECK(o.str("optimizer") == "sgd");
   CHECK(o.num("momentum") == 0.9);
-  CHECK(o.flag("nesterov"));  // timm's sgd
+  CHECK(o.flag("nesterov"));  // timm's name "sgd" means SGD with Nesterov momentum
   CHECK(o.num("lr") == 0.05);
   CHECK(o.num("max_grad_norm") == 0);
   CHECK(o.str("lr_scheduler") == "timm_step");

@@ -54,9 +54,10 @@ TEST_CASE("a recipe's configuration is taken as it is", "[recipes]") {
 }
 
 TEST_CASE("flags of a recipe's script and page exist", "[recipes]") {
-  std::set<std::string> known{"--help", "--full", "--precisions"};  // the script's own (models/recipe.sh)
+  std::set<std::string> known{"--help", "--full", "--precisions"};  // flags of the script itself (models/recipe.sh)
   for (const Flag& f : flags()) known.insert("--" + std::string(f.name));
-  for (const ForeignFlag& f : paddle_flags()) known.insert("--" + std::string(f.name));  // after --compat paddle
+  // Flags that follow --compat paddle.
+  for (const ForeignFlag& f : paddle_flags()) known.insert("--" + std::string(f.name));
   const std::regex flag(R"((^|[\s`'"(])(--[a-z][a-z0-9_]*)(?![-\w]))");  // not "--no-deps", a flag of pip
   const std::regex option("add_argument\\(\"(--[a-z][a-z0-9_]*)\"");
   const std::set<std::string> shared = known;

@@ -12,7 +12,7 @@ int main(int argc, char** argv) try {
   spec.data.train = spec.data.val = argv[2];
   spec.output.output_dir = argv[3];
   spec.objective.loss = {"cosine_mse"};
-  spec.data.shuffle = false;  // consecutive rows are pairs
+  spec.data.shuffle = false;  // a pair consists of two consecutive rows
   spec.optimization.optimizer = "adamw";
   spec.optimization.lr = 1e-3;
   spec.schedule.max_steps = 10;

@@ -172,7 +172,7 @@ void check_sums(cuda::EmulatedDevice& device, const SumsCase& c) {
   REQUIRE(got.size() == results + (c.summed >= 0 ? 3 : 2));
   for (size_t i = 0; i < results; ++i) CHECK(same_bits(got[i], apart[i]));
 
-  HostTensor dy = HostTensor::zeros(DType::f32, dims);  // the sum that a separate Add computes
+  HostTensor dy = HostTensor::zeros(DType::f32, dims);  // the operand that a separate Add would compute
   for (int64_t i = 0; i < dy.numel(); ++i) dy.as_mutable<float>()[i] = in[4].as<float>()[i] + in[7].as<float>()[i];
   const std::vector<HostTensor> of_norm{in[0], in[2], in[3], dy};
   const std::vector<HostTensor> weights =

@@ -88,7 +88,7 @@ TEST_CASE("an attention library receives causal masks and lengths as options", "
         CHECK(g.fake->what.lengths == f.lengths);
         CHECK(g.fake->what.bias.empty());
         CHECK(g.off(node) < kNear);
-        CHECK(g.fake->runs == 5);  // once to compare, three times to measure, once for the result
+        CHECK(g.fake->runs == 5);  // runs of the library: once to compare, three times to measure, once for the result
         CHECK(g.off(node) < kNear);
         CHECK(g.fake->runs == 6);
         CHECK(g.warnings.str().empty());

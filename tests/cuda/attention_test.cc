@@ -73,7 +73,7 @@ std::vector<OpCase> over_many_tiles() {
       attention({1, 2, 200, 150, 64, 64}),
       attention({1, 1, 70, 130, 128, 128}),
       attention({1, 2, 70, 66, 96, 40}, {{"heads_first", int64_t{1}}}),
-      attention({1, 1, 65, 70, 136, 24}),  // wider than the tensor cores' kernels
+      attention({1, 1, 65, 70, 136, 24}),  // width 136 exceeds that of the tensor cores' kernels
       attention({1, 1, 70, 65, 20, 130}),
       packed({1, 2, 131, 131, 32, 32}),
       masked(attention({2, 2, 70, 130, 16, 16}), {2, 1, 1, 130}, false),
@@ -266,7 +266,8 @@ TEST_CASE("a query whose keys are all masked gives NaN or zeros on CUDA, by attr
       const Dims dims{1, 70, 1, 16};
       HostTensor mask = HostTensor::zeros(DType::f32, {1, 1, 70, 70});
       for (int64_t j = 0; j < 70; ++j) mask.as_mutable<float>()[5 * 70 + j] = -INFINITY;
-      for (int64_t j = 0; j < 66; ++j) mask.as_mutable<float>()[6 * 70 + j] = -INFINITY;  // no key in its first tile
+      // Row 6 has no visible key in its first tile.
+      for (int64_t j = 0; j < 66; ++j) mask.as_mutable<float>()[6 * 70 + j] = -INFINITY;
       const std::vector<HostTensor> in{draw(dims, 1, t), draw(dims, 2, t), draw(dims, 3, t), mask};
       Graph g;
       std::vector<ValueId> ids;

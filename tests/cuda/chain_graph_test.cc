@@ -99,7 +99,7 @@ TEST_CASE("operands that broadcast and Dropout belong to an NHWC region", "[cuda
   y = m.b.op("Add", {y, m.input("bias", {8, 1, 1})});
   y = m.b.op("Dropout", {y}, {{"ratio", 0.5}, {"site", int64_t{1}}, {"rows", int64_t{2}}});
   const Graph g = m.chained(m.b.op("Relu", {m.conv(y, 8)}));
-  CHECK(moved(g).size() == 4);  // x, two weights, the output; the bias needs no transpose
+  CHECK(moved(g).size() == 4);  // of x, two weights and the output; the bias needs no transpose
   CHECK(all_last(g, "Dropout"));
   CHECK(g.value(nodes(g, "Add")[0]->in[1]).dims == Dims{1, 1, 1, 8});
   CHECK(nodes(fuse_elementwise(g), "Dropout").size() == 1);  // not fused: its random bits would differ

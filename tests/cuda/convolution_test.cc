@@ -160,7 +160,7 @@ TEST_CASE("a convolution library is used after it has agreed", "[cuda]") {
   BehindGuard g;
   OnDevice node = g.node();
   CHECK(worst(g.run(node, g.in), g.want) < 2e-6);
-  CHECK(g.runs == 2);   // once to compare, once for the result
+  CHECK(g.runs == 2);   // runs of the library: once to compare, once for the result
   g.fake->error = 0.5;  // later errors of 0.5 show that the library runs
   CHECK(worst(g.run(node, g.in), g.want) > 0.01);
   CHECK(g.runs == 3);
@@ -271,7 +271,7 @@ TEST_CASE("a library's weight gradient in 16 bits is widened to fp32", "[cuda]")
     WeightGradient g(type);
     OnDevice node = g.node();
     const HostTensor have = g.run(node, {g.x, g.dy});
-    CHECK(g.runs == 2);  // one to compare, one for the result
+    CHECK(g.runs == 2);  // runs of the library: once to compare, once for the result
     CHECK(g.warnings.str().empty());
     REQUIRE(have.dtype() == DType::f32);
     const HostTensor rounded = g.exact.cast(type).cast(DType::f32);
@@ -303,5 +303,5 @@ TEST_CASE("a weight gradient that overflows fp16 does not validate a library", "
   CHECK(g.runs == 1);
   const WeightGradient usual(DType::f16);
   g.run(node, {usual.x, usual.dy});
-  CHECK(g.runs == 3);  // once to compare, twice for results
+  CHECK(g.runs == 3);  // runs of the library: once to compare, twice for results
 }

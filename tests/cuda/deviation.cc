@@ -21,7 +21,7 @@ struct Deviations {
 void note_deviation(const std::string& name, double of_allowed) {
   static Deviations d;
   double& largest = d.largest[name];
-  if (!(of_allowed <= largest)) largest = of_allowed;  // also true for NaN
+  if (!(of_allowed <= largest)) largest = of_allowed;  // the condition is also true for NaN
 }
 
 }  // namespace amp::test

@@ -37,7 +37,7 @@ TEST_CASE("the error on a machine without a GPU gives the reason", "[plugin]") {
   try {
     delete plugin.open(absent);
     FAIL("opened a device that is not there");
-  } catch (const Error& e) {  // thrown inside the plugin, caught here by type
+  } catch (const Error& e) {  // the exception of the plugin's library is caught here by its type
     CHECK(e.exit() == Exit::usage);
     CHECK(e.id() == "E_DEVICE_UNAVAILABLE");
     CHECK_THAT(e.fact(), Catch::Matchers::ContainsSubstring("no usable CUDA device"));

@@ -122,7 +122,7 @@ TEST_CASE("a label out of range is refused before it is copied to the device", "
                  Catch::Matchers::StartsWith(cat("label ", bad)) && Catch::Matchers::EndsWith("is outside 0..9"));
     }
     std::vector<int64_t> v = good.to_ints();
-    v.back() = -100;  // ignored
+    v.back() = -100;  // the index of ignored labels
     label = HostTensor::of<int64_t>(good.dims(), v);
     run_gradients(session, g);
     label = good;

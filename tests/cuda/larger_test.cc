@@ -76,7 +76,7 @@ TEST_CASE("larger samplings on CUDA are the CPU's", "[cuda]") {
                        Row{{1, 18, 50}, {1, 700, 1}, {1, 18, 700}, 1, 1}}) {
     const Attrs a{{"mode", r.mode}, {"padding", r.padding}, {"align", int64_t{0}}};
     const HostTensor x = draw(r.x, 1), grid = draw(r.grid, 2);
-    compare("GridSample", {x, grid}, a, 2e-4);  // the rounding error of a coordinate is 2^-24 of the image
+    compare("GridSample", {x, grid}, a, 2e-4);  // coordinates have rounding errors of 2^-24 of the image's size
     // Tests gradients of very different sizes in one plane.
     HostTensor dy = draw(r.y, 3);
     float* const v = dy.as_mutable<float>();
@@ -109,7 +109,7 @@ TEST_CASE("small gradients of a sampled image keep their digits on CUDA, infinit
 TEST_CASE("many determinants on CUDA are the CPU's", "[cuda]") {
   HostTensor x = draw({70, 6, 6}, 1);
   float* const v = x.as_mutable<float>();
-  for (int64_t k = 0; k < 6; ++k) v[5 * 36 + 6 + k] = v[5 * 36 + k];  // a singular matrix
+  for (int64_t k = 0; k < 6; ++k) v[5 * 36 + 6 + k] = v[5 * 36 + k];  // two equal rows make a matrix singular
   compare("Det", {x}, {}, 1e-5);
   compare("DetGrad", {x, draw({70}, 2)}, {}, 1e-5);
 }

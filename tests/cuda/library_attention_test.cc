@@ -30,7 +30,7 @@ TEST_CASE("an attention library is used after it has agreed and is faster", "[cu
       INFO("layout " << layout << ", backward " << backward);
       OnDevice node = g.node();
       CHECK(g.off(g.run(node, g.in)) < kNear);
-      CHECK(g.fake->runs == 5);  // once to compare, three times to measure, once for the result
+      CHECK(g.fake->runs == 5);  // runs of the library: once to compare, three times to measure, once for the result
       CHECK(g.fake->timed == 2);
       CHECK(g.fake->memory == true);
       g.fake->error = 0.5;  // later errors of 0.5 show that the library runs

@@ -110,7 +110,7 @@ TEST_CASE("a library's product with sums is used after it has agreed", "[cuda]")
     for (const auto& r : o.results) {
       for (size_t i = 0; i < 2; ++i) {
         CHECK(worst(r[i], want[i]) < 1e-6);
-        CHECK(same_bits(r[i], o.results[0][i]));  // also in the first, validating run
+        CHECK(same_bits(r[i], o.results[0][i]));  // all runs, also the first, in which the library is validated
       }
     }
   }

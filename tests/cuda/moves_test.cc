@@ -257,7 +257,8 @@ TEST_CASE("scattered elements with equal indices in short and long lines", "[cud
                  {{"axis", int64_t{1}}, {"reduction", reduction}}, {{DType::i64, y}});
     }
   }
-  const HostTensor few = ints({2, 3}, -2, 1, DType::i64, rng);  // equal indices: products of small integers are exact
+  // Indices repeat: products of small integers are exact in any order.
+  const HostTensor few = ints({2, 3}, -2, 1, DType::i64, rng);
   check_same("ScatterElements", {ints({2, 2}, 1, 3, DType::f32, rng), few, ints({2, 3}, -3, 3, DType::f32, rng)},
              {{"axis", int64_t{1}}, {"reduction", int64_t{1}}}, {{DType::f32, {2, 2}}});
   // The last of several rows with equal indices is kept.

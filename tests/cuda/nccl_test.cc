@@ -243,7 +243,8 @@ TEST_CASE("a step has one group of sums", "[nccl]") {
   job.run(2, 8);
   const std::string calls = fake.calls();
   CHECK(std::count(calls.begin(), calls.end(), '(') == 2 * 5);
-  CHECK(std::count(calls.begin(), calls.end(), '+') == 2 * 5 * 4);  // gradients, losses, mean, variance
+  // 4 sums per step: gradients, losses, mean, variance.
+  CHECK(std::count(calls.begin(), calls.end(), '+') == 2 * 5 * 4);
 }
 
 TEST_CASE("NCCL's message about a failure is reported", "[nccl]") {

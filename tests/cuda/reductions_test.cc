@@ -204,7 +204,7 @@ TEST_CASE("long sums are split over the device, short ones are not", "[cuda]") {
     return launches("ReduceSum", {{{std::move(d)}}, {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}}});
   };
   // A block of 128 threads sums tiles of 16 rows and 128 columns.
-  CHECK(sum({4096, 768}, 0) == std::vector<int64_t>{256});  // 256 * 6 tiles on the emulated device's 4 * 64 blocks
+  CHECK(sum({4096, 768}, 0) == std::vector<int64_t>{256});  // 256 * 6 tiles for the emulated device's 4 * 64 blocks
   CHECK(sum({64, 2048}, 0) == std::vector<int64_t>{16});
   CHECK(sum({64, 768}, 0) == std::vector<int64_t>{24});  // 4 * 6 tiles
   CHECK(sum({100, 768}, 1) == std::vector<int64_t>{25});

@@ -177,7 +177,7 @@ TEST_CASE("nothing waits for the device in a step, overflow or not", "[cuda]") {
     const size_t replays =
         static_cast<size_t>(std::count_if(device->events().begin(), device->events().end(),
                                           [](const cuda::Event& e) { return e.kind == cuda::Event::replay; }));
-    CHECK(replays >= 2);  // micro-batches and the update are replayed from the second time on
+    CHECK(replays >= 2);  // from the second time on, micro-batches and update are replayed
   }
   for (int64_t step = 0; step < 12; ++step) CHECK(engine.take(false)->step == step);
 }

@@ -24,7 +24,7 @@ Moves moves_of(const StepWork& w) {
 }  // namespace
 
 TEST_CASE("a U-Net step of 256 x 256 moves no layout inside its chain", "[cuda][roofline][channels_last]") {
-  const UnetRequest r;  // bf16
+  const UnetRequest r;  // in bf16, the default
   const Moves chained = moves_of(step_work(r));
 
   // Transposes at the border: the images once, every weight of more than one tap in 16 bits, and its gradient in fp32.

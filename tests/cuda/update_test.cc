@@ -22,13 +22,13 @@ TEST_CASE("the host may run ahead of the device's reports, by a few steps", "[cu
   spec.spans = {{0, 16, {}, 1, 0}};
   spec.lr = [](int64_t) { return 0.1; };
   const std::unique_ptr<DeviceUpdate> update = device->make_update(spec);
-  for (int k = 0; k < 300; ++k) {  // more steps than slots for reports
+  for (int k = 0; k < 300; ++k) {  // more steps than the device has slots for reports
     update->begin({1});
     update->apply();
   }
   CHECK(update->pending() == 300);
   CHECK(device->paced == 300);
-  CHECK(device->ahead <= 4);  // reports in batches would make step times wrong
+  CHECK(device->ahead <= 4);  // reports that arrive in larger batches would make step times wrong
   device->keep_events(true);
   update->begin({1});
   update->apply();

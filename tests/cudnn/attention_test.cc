@@ -21,7 +21,7 @@ std::string text(const Attention& a) {
 
 void require_plans(const std::string& model, const StepWork& work) {
   INFO(model);
-  CHECK(work.attentions.size() >= 2);  // forward and gradient
+  CHECK(work.attentions.size() >= 2);  // one problem for forward and one for the gradient
   for (const Attention& a : work.attentions) {
     INFO(text(a));
     CHECK(test::refusal_of(a) == "");
@@ -128,6 +128,6 @@ TEST_CASE("an attention that cuDNN does not support is refused without a device"
   REQUIRE(!asked.empty());
   Attention a = asked.front();
   REQUIRE(test::refusal_of(a) == "");
-  a.width = a.value_width = 61;  // rows that are not aligned
+  a.width = a.value_width = 61;  // odd width: rows of 61 elements are not aligned
   CHECK(!test::refusal_of(a).empty());
 }

@@ -76,7 +76,7 @@ TEST_CASE("cuDNN plans the convolutions of the zoo for an H100", "[cudnn]") {
       require_plans(g.name, work, seen);
     }
   }
-  CHECK(models >= 4);  // LeNet, ResNet, ConvNeXt, U-Net
+  CHECK(models >= 4);  // the models are LeNet, ResNet, ConvNeXt and U-Net
 }
 
 TEST_CASE("cuDNN plans the convolutions of U-Net and ResNet for an H100", "[cudnn]") {

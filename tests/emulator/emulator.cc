@@ -80,7 +80,7 @@ void wait(Barrier& b) {
   f.waits = &b;
   f.generation = b.generation;
   b.arrive();
-  if (b.generation != f.generation) return;  // this thread was the last to arrive
+  if (b.generation != f.generation) return;  // true for the thread that arrives last
   if (_setjmp(f.at) == 0) _longjmp(m.scheduler, 1);
 }
 

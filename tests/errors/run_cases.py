@@ -246,7 +246,7 @@ def _(f):
 def _(f):
     words = f.trained()
     size = os.path.getsize(checkpoint(f, "state.safetensors"))
-    damaged = b"\xff" * size  # an impossible value, with the right checksum
+    damaged = b"\xff" * size  # impossible numbers; the checksum is made right below
     f.write("run/checkpoints/checkpoint-2/state.safetensors", damaged)
     change_manifest(f, lambda m: [file.update(crc32c=crc32c(damaged)) for file in m["files"] if file["name"] == "state.safetensors"])
     return resume(f, words)

@@ -101,7 +101,8 @@ def adapter(parameters, version=1, base=1):
         out[place:place + 4] = struct.pack("<I", to - place)
 
     def align(size):
-        out.extend(bytes(-(len(out) + 4) % size))  # size of the elements, which follow their count
+        # Aligns elements of `size` bytes, which follow their count.
+        out.extend(bytes(-(len(out) + 4) % size))
 
     for i, (name, dims, dtype, data) in enumerate(parameters):
         table = len(out)

@@ -54,7 +54,7 @@ TEST_CASE("bad nodes are refused with what is wrong and where") {
     CHECK(names_node(e, op));
   };
   refused(s.node("MatMul", {x, w}), "MatMul", "E_SHAPE", Exit::model);
-  refused(s.node("Add", {x}), "Add", "E_ATTR", Exit::model);  // the second input is missing
+  refused(s.node("Add", {x}), "Add", "E_ATTR", Exit::model);  // Add lacks its second input
   refused(s.node("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 0}}}), "Transpose", "E_ATTR", Exit::model);
   refused(s.node("Softmax", {x}, {{"axis", 0.5}}), "Softmax", "E_ATTR", Exit::model);
   refused(s.node("NoSuchOperator", {x}), "NoSuchOperator", "E_OP_DOMAIN", Exit::unsupported);
@@ -129,7 +129,7 @@ TEST_CASE("the working type replaces the file's floating types") {
   o.outputs = {y};
   const ParamTable params(s.g);
   bind(s.g, params, o, builder);
-  CHECK(ops_of(g) == "Add Cast Add");  // the cast between floating types is gone
+  CHECK(ops_of(g) == "Add Cast Add");  // the cast between floating types was removed
   for (int32_t i = 0; i < g.n_values(); ++i) {
     const DType t = g.value(ValueId{i}).dtype;
     CHECK((t == DType::f64 || t == DType::i64));

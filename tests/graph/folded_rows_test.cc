@@ -150,7 +150,7 @@ TEST_CASE("copies of a row are one parameter, that of an equal one in the file",
     CHECK(n.g.value(v).tied_to == row);
     CHECK(n.g.value(v).tied_axis == 0);
   }
-  const BoundNet b(n, {{"x", {5, 4}}}, {y});  // inputs are padded to 8 rows, and outputs are truncated to 5
+  const BoundNet b(n, {{"x", {5, 4}}}, {y});  // 5 rows: inputs are padded to 8 rows, outputs are cut to 5
   CHECK(b.params.size() == 1);
   CHECK(b.graph.value(b.graph.outputs[0].value).dims == Dims{5, 10});
 

@@ -9,8 +9,8 @@ TEST_CASE("sums, differences and products of symbols are evaluated from their pa
   SymbolSizes s;
   s.set("past_sequence_length", 0);
   s.set("sequence_length", 7);
-  s.set("sequence_length", 8);  // the first size counts
-  s.set("a + b", 5);            // an expression is not a symbol
+  s.set("sequence_length", 8);  // ignored: the first size is kept
+  s.set("a + b", 5);            // ignored: an expression is not a symbol
   CHECK(s.of("sequence_length") == 7);
   CHECK(s.of("past_sequence_length + sequence_length") == 7);
   CHECK(s.of("sequence_length+1") == 8);

@@ -183,7 +183,7 @@ TEST_CASE("sequences, regions, decoder attention and quantized weights give onnx
       CHECK(table.size() == count);
       if (name.rfind("q_", 0) != 0) {
         check_gradients(c);
-      } else {  // these operators round, so gradients must only be finite and not zero
+      } else {  // the operators of the other cases round, so gradients must only be finite and not zero
         const Bound64 bound(c, DType::f64, true);
         const Interpreted r =
             interpret(bound.graph, cast_feeds(c.feeds, DType::f64), parameters(c.model.graph, DType::f64));

@@ -106,7 +106,7 @@ TEST_CASE("globs", "[discover]") {
   o.trainable = {"v?", "zero1"};
   CHECK(trained(import_text(f, kTied, o).graph) == std::set<std::string>{"v1", "v2", "zero1"});
   o = {};
-  o.freeze = {"head"};  // a tied copy: its master is frozen too
+  o.freeze = {"head"};  // head is a tied copy, so its master is frozen, too
   const SourceGraph g = import_text(f, kTied, o).graph;
   CHECK_FALSE(value(g, "table").trainable);
   CHECK(value(g, "table").kind == SourceKind::parameter);

@@ -157,7 +157,8 @@ TEST_CASE("a data file keeps its bytes where no tensor changed, also with tensor
   const auto [before, after] = written({36, 72, 8}, "kept.onnx");
   CHECK(before.size() == 88);
   CHECK(after == before);
-  const auto [shared, apart] = written({0, 4, 100}, "apart.onnx");  // b's second element is w's first
+  // b's second element and w's first have the same bytes.
+  const auto [shared, apart] = written({0, 4, 100}, "apart.onnx");
   CHECK(apart.size() > 0);
   CHECK(apart != shared);
 }
@@ -199,7 +200,8 @@ TEST_CASE("parameters whose memory was given up are exported from the trained va
     CHECK_FALSE(value(m.graph, name).data);
     CHECK(value(m.graph, name).data.rank() == 2);
   }
-  for (const char* name : {"back", "small"}) CHECK(value(m.graph, name).data);  // too small to be released
+  // These tensors are too small to be released from memory.
+  for (const char* name : {"back", "small"}) CHECK(value(m.graph, name).data);
   CHECK(value(m.graph, "half").data.dtype() == DType::f16);
   export_model(*m.doc, m.graph, same, {}, f / "same.onnx");
   CHECK(bytes_of(f / "same.onnx") == bytes_of(path));
@@ -291,7 +293,7 @@ TEST_CASE("a head that training appended is exported, its Dropout is not", "[exp
   REQUIRE(p.graph().node_size() == 6);
   CHECK(p.graph().node(5).op_type() == "Gemm");
   CHECK(p.graph().node(5).input(0) == "y");
-  CHECK(p.graph().initializer_size() == 5 + 2);  // no dropout.ratio
+  CHECK(p.graph().initializer_size() == 5 + 2);  // the initializer dropout.ratio is not exported
   const SourceGraph again = import_model(f / "out.onnx").graph;
   CHECK(value(again, "classifier.bias").data.to_doubles() == std::vector<double>{7, 8, 9});
   CHECK(value(again, "classifier.weight").data.to_doubles()[5] == 6);

@@ -114,7 +114,8 @@ TEST_CASE("the same levels in the order of a filter or a transform are one", "[w
     return (__builtin_popcountll(static_cast<uint64_t>((i / 16) & (i % 16))) % 2 ? -1. : 1.) * 0.217;
   };
   const auto dct = [](int64_t i) { return std::cos(M_PI / 16 * (static_cast<double>(i % 16) + 0.5) * double(i / 16)); };
-  const auto copies = [](int64_t i) { return drawn_value(i % 9); };  // the same kernel for every channel
+  // 9 values that repeat: the same kernel for every channel.
+  const auto copies = [](int64_t i) { return drawn_value(i % 9); };
   const auto circulant = [](int64_t i) { return drawn_value((i % 16 + i / 16) % 16); };
   const auto toeplitz = [](int64_t i) { return drawn_value(i % 16 - i / 16 + 40); };
   const auto window = [](int64_t i) { return 0.54 - 0.46 * std::cos(2 * M_PI * static_cast<double>(i % 64) / 63); };

@@ -114,7 +114,7 @@ TEST_CASE("masks become half of the lowest number, but for -inf under a NaN guar
     CHECK(number("d") == 32752);
     CHECK(number("lo") == -65504);
     CHECK(number("e") == -10000);
-    CHECK(number("big") == 1e6);  // a divisor stays float32
+    CHECK(number("big") == 1e6);  // stays float32, because it is a divisor
     REQUIRE(notes.size() == 2);
     CHECK(notes[0].find("masks became half of the lowest number") != std::string::npos);
     CHECK(notes[1].find("lo") != std::string::npos);
@@ -193,7 +193,7 @@ TEST_CASE("mixed export: shared weights, outputs that others read, casts made on
       k = Add (e, low)  g = Mul (k, w)  d = MatMul (g, c) })");
   const auto p = mixed(f, m, {"a", "b", "c", "d"});
   CHECK(type_of(p, "w") == onnx::TensorProto::FLOAT);    // an fp32 node reads it too
-  CHECK(type_of(p, "v") == onnx::TensorProto::FLOAT16);  // the Identity has the type of the node that reads it
+  CHECK(type_of(p, "v") == onnx::TensorProto::FLOAT16);  // has the type of the node that reads the Identity
   CHECK(type_of(p, "low") == onnx::TensorProto::FLOAT);
   const std::string text = text_of(p);
   INFO(text);

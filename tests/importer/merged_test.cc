@@ -150,7 +150,8 @@ TEST_CASE("a module that runs twice stays one, and so do equal learned values", 
     t.clear_raw_data();
     for (const float x : {1.25f, 0.75f}) t.add_float_data(x);
   }
-  CHECK(count_parameters(import_model(save(f, m)).graph).tensors == 5);  // one for the scales, two for the zero biases
+  // One tensor for the scales, two for the zero biases.
+  CHECK(count_parameters(import_model(save(f, m)).graph).tensors == 5);
   const Imported learned = import_text(f, R"(<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
     g (float[N,3] x) => (float[N,3] y) <float[3,3] w = {0.31,-0.2,0.11,0.7,0.9,-0.5,0.3,0.22,0.41}>
     { v = Identity (w)  h = MatMul (x, w)  y = MatMul (h, v) })");

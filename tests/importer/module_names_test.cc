@@ -42,7 +42,8 @@ Maps builders_layers() {
 TEST_CASE("modules of PyTorch are placed in the builder's maps") {
   const Maps maps = builders_layers();
   CHECK(placed({{"model.layers.1.self_attn.o_proj", 64, 64}}, maps) == Lines{"0>5:0:0:64"});
-  CHECK(placed({{"model.layers.0.self_attn.dense", 64, 64}}, maps) == Lines{"0>1:0:0:64"});  // as in Phi
+  // Phi names the output projection "dense"
+  CHECK(placed({{"model.layers.0.self_attn.dense", 64, 64}}, maps) == Lines{"0>1:0:0:64"});
   CHECK(placed({{"model.layers.0.self_attn.k_proj", 64, 32}, {"model.layers.1.self_attn.v_proj", 64, 32}}, maps) ==
         Lines{"0>0:0:64:32 k", "1>4:0:96:32 v"});
   // Parts of a packed module are placed in separate maps.

@@ -96,7 +96,7 @@ TEST_CASE("E_ADAPTER: damaged adapters are refused") {
 
 TEST_CASE("E_ADAPTER_SIZE: an adapter of 2 GiB is refused before its values are read") {
   const TempDir folder;
-  const auto nothing = std::make_shared<int>();  // the tensor's values are not read
+  const auto nothing = std::make_shared<int>();  // an owner of no data: the tensor's values are not read
   const HostTensor large(DType::f32, {1 << 15, 1 << 14}, nothing, nothing.get());
   expect_error(
       "E_ADAPTER_SIZE", "2 GiB",

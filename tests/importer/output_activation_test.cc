@@ -69,5 +69,5 @@ TEST_CASE("a model's own loss is its scalar output that learns, by name where th
         std::vector<std::string>{"lm_Loss"});
   CHECK(two("float a, float b", "a = ReduceMean<keepdims = 0>(l) b = ReduceMax<keepdims = 0>(l)") ==
         std::vector<std::string>{"a", "b"});
-  CHECK(two("float a", "a = ReduceMean<keepdims = 0>(x)").empty());  // no weight affects a
+  CHECK(two("float a", "a = ReduceMean<keepdims = 0>(x)").empty());  // none: no weight affects the output a
 }

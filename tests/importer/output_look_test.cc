@@ -202,7 +202,7 @@ TEST_CASE("heads of detectors are not taken for hidden states or feature maps", 
 
 TEST_CASE("maps and sequences of predictions are not taken for features", "[look]") {
   {
-    Net n;  // CenterNet
+    Net n;  // CenterNet: a heat map of centers
     const std::string f = n.features(32, 4);
     n.output(n.node("Sigmoid", {n.conv(f, 32, 80)})).output(n.conv(f, 32, 2)).output(n.conv(f, 32, 2));
     CHECK(n.look());

@@ -44,7 +44,7 @@ TEST_CASE("statistics are state only when batch statistics are asked for", "[sta
   }
   CHECK(value(m.graph, "m").reason.find("running mean of") == 0);
   CHECK(value(m.graph, "s").trainable);
-  CHECK(m.doc->separated.empty());  // one module applied twice
+  CHECK(m.doc->separated.empty());  // not separated: one module is applied twice
 }
 
 TEST_CASE("statistics merged with other tensors get a value of their own", "[statistics]") {

@@ -207,5 +207,5 @@ TEST_CASE("a weight over its quantization step, which the exporter computed, is 
     CHECK_FALSE(holds(names, "c"));
     CHECK(holds(names, "W"));
   }
-  CHECK(holds(trains("float s = {0.5}", other, through), "c"));  // c is not W / s
+  CHECK(holds(trains("float s = {0.5}", other, through), "c"));  // here c differs from W / s
 }

@@ -54,7 +54,8 @@ def statuses(name):
     for r in range(args.ranks):
         path = f"{work}/{name}.status.{r}"
         text = open(path).read().split() if os.path.exists(path) else []
-        out[r] = (int(text[0]), float(text[1])) if len(text) == 2 else (None, None)  # mpirun ended the shell too
+        # No status: mpirun ended the shell, too.
+        out[r] = (int(text[0]), float(text[1])) if len(text) == 2 else (None, None)
     return out
 
 

@@ -55,7 +55,7 @@ run("moved", MPIRUN + ["-np", "2"], *more, "--resume", "auto")
 run("whole", [], "--ranks", "2", *more)
 assert len(losses("moved")) == 20
 worst = max(abs(a - b) for a, b in zip(losses("moved"), losses("whole")))
-assert worst < 1e-3, worst  # a 16-bit product that rounds differently changes by 2^-11
+assert worst < 1e-3, worst  # a 16-bit product may be rounded differently, by 2^-11 of its value
 
 # A rank with other settings is refused; the message names the setting.
 single = [args.binary, args.model, "--train", "train.csv", "--vocab", "vocab.txt", "--text_columns", "text", "--output_dir", "other",

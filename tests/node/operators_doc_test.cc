@@ -31,13 +31,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-enum class Flow { none, zero, yes };  // the gradient of the floating inputs
+enum class Flow { none, zero, yes };  // kinds of gradients of floating inputs
 
 struct Seen {
   bool example = false;
   Flow flow = Flow::none;
   std::set<std::string> core;
-  bool twice = true;  // no example prevents a second derivative
+  bool twice = true;  // false if an example prevents a second derivative
 };
 
 bool all_zero(const Builder& b, ValueId v) {
@@ -115,7 +115,7 @@ void examine(const SourceGraph& g, const std::vector<std::pair<std::string, Dims
   }
 }
 
-using Table = std::map<std::string, Seen>;  // domain::name
+using Table = std::map<std::string, Seen>;  // key: domain::name
 
 void look_at_node_tests(const fs::path& root, Table& table) {
   for (const auto& folder : fs::directory_iterator(root)) {

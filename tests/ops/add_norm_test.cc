@@ -51,7 +51,7 @@ TEST_CASE("residual sums and norms become one node and compute the same bits") {
         INFO(text);
         const Graph g = training_graph(text), f = fuse_norms(g);
         CHECK(count(f, "AddNorm") == 2);
-        CHECK(count(f, "LayerNorm") == 1);  // the first norm has no sum before it
+        CHECK(count(f, "LayerNorm") == 1);  // the first norm, which has no sum before it
         CHECK(count(f, "Dropout") == 0);
         CHECK(f.n_nodes() < g.n_nodes());
         check_equal(g, f);

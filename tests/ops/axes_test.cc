@@ -97,7 +97,7 @@ OneNode node(const Axis& a, Dims d, const std::vector<size_t>& at) {
     return n;
   }
   const bool logarithm = n.op == "ReduceLogSum";
-  if (n.op == "DFT") d.back() = 1;  // the last dim of a real signal is 1
+  if (n.op == "DFT") d.back() = 1;  // the last dim of a real signal has size 1
   n.inputs = {random_tensor(d, 5)};
   if (logarithm) {  // inputs must be positive
     std::vector<double> x = n.inputs[0].to_doubles();

@@ -86,7 +86,7 @@ struct Span {
       computes = computes || n.op->name == op;
     }
     ranks.insert(rank);
-    if (!computes) return;  // the graph simplified the case to the identity
+    if (!computes) return;  // no coverage: the graph simplified the case to the identity
     std::string key = describe(op, c);
     for (const size_t k : c.seeded) key += cat(" y", k);
     nodes.insert(key);

@@ -21,7 +21,7 @@ std::vector<Probe> probe(const CaseRun& f, const OpCase& c, const std::vector<Ho
 
 // The probe with the largest error of a gradient: the error divided by the tolerance, and a description.
 struct Verdict {
-  double excess = 0;  // > 1 fails
+  double excess = 0;  // above 1: the gradient is wrong
   std::string text;
 };
 Verdict judge(const std::vector<Probe>& probes, const std::vector<double>& grad, double scale);

@@ -76,7 +76,7 @@ TEST_CASE("bits that are drawn many at a time are those of single ones", "[dropo
 TEST_CASE("samples and micro-batches draw different bits, at the right rate", "[dropout]") {
   const int64_t n = 20000;
   const auto a = dropped({1, n}, 0, 1), b = dropped({1, n}, 1, 1);
-  const auto odd = dropped({n + 1}, 2, 2);  // row lengths that are not a multiple of four
+  const auto odd = dropped({n + 1}, 2, 2);  // the length of a row is not a multiple of four
   const auto site = dropped({1, n}, 0, 1, 5, 4);
   int64_t zeros = 0, same = 0, same_odd = 0, same_site = 0;
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) {

@@ -103,7 +103,7 @@ TEST_CASE("where reference and engines differ, operators follow onnxruntime") {
       if (c.node.op == "Resize") c.node.fixed = {1, 2};
       for (const DType t : {DType::f32, DType::f64}) {
         const HostTensor got = run_node(c.node, {}, {}, t).outputs.at(0);
-        CHECK(distance(got.cast(DType::f64), c.want) < 2e-6);  // the numbers are written with six digits
+        CHECK(distance(got.cast(DType::f64), c.want) < 2e-6);  // the wanted numbers have six digits
       }
     }
   }

@@ -12,7 +12,7 @@ using namespace amp::test;
 
 namespace {
 
-using Gradients = std::vector<HostTensor>;  // y, dq, dk, dv
+using Gradients = std::vector<HostTensor>;  // in this order: y, dq, dk, dv
 
 Gradients fused(const AttentionOperandSet& o, DType t) {
   const DType stat = t == DType::f64 ? t : DType::f32;

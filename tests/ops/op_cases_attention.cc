@@ -157,7 +157,7 @@ void add_attention_cases(OpSpecs& specs) {
                             banded({1, 2, 150, 150, 7, 8}, 150, 0, -3e38, true),
                             banded({1, 1, 130, 210, 16, 16}, 300, 80, -3e38, false),
                             banded({1, 2, 140, 140, 8, 6}, 20, 3, -kInf, false),
-                            banded({1, 1, 190, 60, 4, 4}, 20, 0, -1e35, true),  // rows after 80 have no key
+                            banded({1, 1, 190, 60, 4, 4}, 20, 0, -1e35, true),  // the rows after row 80 have no key
                             banded({1, 1, 140, 140, 8, 8}, 140, 0, -10000, false)};
   const Shape blocks{1, 1, 70, 4100, 3, 2};  // two blocks of rows on the CPU
   large.push_back(attention(blocks));
@@ -165,7 +165,7 @@ void add_attention_cases(OpSpecs& specs) {
   for (const OpCase& x : large) c.push_back(fixed(x));
   for (const OpCase& x : c) grad.cases.push_back(backward(x));
   forward.cases = std::move(c);
-  forward.fp32_tolerance = grad.fp32_tolerance = 1e-5;  // sums of up to 4100 products
+  forward.fp32_tolerance = grad.fp32_tolerance = 1e-5;  // tolerance for sums of up to 4100 products
   forward.fp32_floor = grad.fp32_floor = 0.05;          // a query with a single key has a zero gradient
   forward.inner_steps = grad.inner_steps = 4;
   // The bits of dropout are numbered by a token's position in the padded graph. The number of elements per token is not

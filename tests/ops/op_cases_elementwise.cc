@@ -133,7 +133,7 @@ void activations(OpSpecs& s) {
   grad("ReciprocalGrad", uniform(0.5, 3));
   grad("ClipGrad", uniform(-2, 2, {-0.5, 0.75}), {{"min", -0.5}, {"max", 0.75}});
   for (const char* op : {"Tanh", "Gelu", "GeluTanh", "GeluGrad", "GeluTanhGrad"}) s[op].fp32_floor = 1;
-  s["ErfGrad"].fp32_tolerance = 5e-6;  // e^(-x^2): fp32 rounds x^2 before the exponential
+  s["ErfGrad"].fp32_tolerance = 5e-6;  // the formula has e^(-x^2), and fp32 rounds x^2 before the exponential
 }
 
 void more_activations(OpSpecs& s) {

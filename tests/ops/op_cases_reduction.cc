@@ -114,7 +114,7 @@ void reductions(OpSpecs& s) {
   s["ReduceSum"] = all(uniform(-2, 2), true, true);
   s["ReduceMax"] = s["ReduceMin"] = all(distinct(), false, false);
   s["ReduceProd"] = all(uniform(0.97, 1.03), true, true);
-  s["ReduceProd"].fp32_tolerance = 4e-5;  // 300 roundings
+  s["ReduceProd"].fp32_tolerance = 4e-5;  // a product of 300 elements rounds 300 times
   const auto scan = [](Dims d, int64_t axis, int64_t exclusive, int64_t reverse) {
     return OpCase{{{d}}, {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}}};
   };
@@ -136,7 +136,7 @@ void reductions(OpSpecs& s) {
     for (const int64_t keep : {0, 1}) {
       const Attrs a{{"axis", int64_t{1}}, {"keepdims", keep}, {"select_last_index", keep}};
       s[op].cases.push_back(fixed({{{{3, 4}, distinct()}}, a}));
-      s[op].cases.push_back(fixed({{{{2, 3, 2}, lattice(1)}}, a}));  // with ties
+      s[op].cases.push_back(fixed({{{{2, 3, 2}, lattice(1)}}, a}));  // elements have ties
       s[op].cases.push_back(fixed({{{{70, 90}, distinct()}}, a}));
     }
   }
@@ -172,7 +172,7 @@ void normalizations(OpSpecs& s) {
   const auto type = [](DType t) { return static_cast<int64_t>(t); };
   struct Residual {
     Dims dims;
-    int64_t n, rms, rows;  // rows 0: no dropout
+    int64_t n, rms, rows;  // rows: samples of dropout; 0: no dropout
     bool bias, branch_bias, copy;
     DType rounds;
   };

@@ -76,7 +76,7 @@ void slices(OpSpecs& s) {
   s["Split"].cases = {
       {{{{5}}}, {{"axis", int64_t{0}}, {"sizes", Ints{2, 3}}}, {0, 1}},
       {{{{2, 6}}}, {{"axis", int64_t{1}}, {"sizes", Ints{1, 2, 3}}}, {0, 1, 2}},
-      {{{{2, 6}}}, {{"axis", int64_t{1}}, {"sizes", Ints{1, 2, 3}}}, {1}},  // two outputs without a gradient
+      {{{{2, 6}}}, {{"axis", int64_t{1}}, {"sizes", Ints{1, 2, 3}}}, {1}},  // only output 1 has a gradient
       {{{{2, 3, 2}}}, {{"axis", int64_t{1}}, {"sizes", Ints{0, 3}}}, {0, 1}},
       {{{{300, 257}}}, {{"axis", int64_t{1}}, {"sizes", Ints{200, 57}}}, {0, 1}}};
 }

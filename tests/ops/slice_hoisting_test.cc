@@ -117,7 +117,7 @@ TEST_CASE("operands that broadcast along the cut axis are not cut", "[slice_hois
       loss_of("o"));
   const Graph g = hoisted(t.graph);
   CHECK(rows_of_products(g) == std::vector<int64_t>{2});
-  CHECK(count(g, "Slice") == 2);  // one slice of x, and one slice of the column with a number for each token
+  CHECK(count(g, "Slice") == 2);  // a slice of x, and a slice of the column that has one number per token
   check_same_numbers(t.graph, g);
 }
 

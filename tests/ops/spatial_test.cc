@@ -110,7 +110,8 @@ TEST_CASE("spatial operators compute in fp32 on 16-bit storage") {
         CHECK(distance(got.outputs[0], want.outputs[0]) < tolerance);
         for (const auto& [i, g] : want.grads) {
           INFO("gradient of input " << i);
-          CHECK(distance(got.grads.at(i), g) < (i == 2 ? 4 * tolerance : tolerance));  // bias: summed axis by axis
+          // Input 2, the bias, is summed axis by axis.
+          CHECK(distance(got.grads.at(i), g) < (i == 2 ? 4 * tolerance : tolerance));
         }
       }
     }

@@ -159,8 +159,8 @@ TEST_CASE("a file edits what it inherits") {
     "loss_scale": {"init": 1024, "max": "inf"}})");
   CHECK(list.dtype == DType::bf16);
   CHECK(class_of(list, "Swish") == "allow");
-  CHECK(class_of(list, "LSTM") == "infer");    // a removed operator gets the class infer
-  CHECK(class_of(list, "Gelu") == "deny");     // moved out of infer
+  CHECK(class_of(list, "LSTM") == "infer");    // removed from the list: it gets the class infer
+  CHECK(class_of(list, "Gelu") == "deny");     // the file moves it out of infer
   CHECK(class_of(list, "MatMul") == "allow");  // inherited from O1, the default
   CHECK(list.find("", "Gelu")->source == "my.json");
   CHECK(list.find("", "MatMul")->source == "O1");

@@ -65,7 +65,8 @@ TEST_CASE("a masked language model learns from texts, and its file is judged as 
   const Metrics after = evaluate_model(judged);  // loss, columns and mixing shares are in the model's metadata
   CHECK(after.loss < 0.5 * before.loss);
   CHECK(after.value("accuracy") > 0.8);
-  CHECK(std::abs(after.loss - report.result.last->loss) < 1e-6 * after.loss);  // only batch sizes differ
+  // The two evaluations differ only in their batch sizes.
+  CHECK(std::abs(after.loss - report.result.last->loss) < 1e-6 * after.loss);
   judged.data.language.mlm_probability = 0.5;
   CHECK(evaluate_model(judged).loss != after.loss);
 }

@@ -42,10 +42,10 @@ TEST_CASE("a resumed run's events follow those that hold, each step once") {
   const TempDir f;
   write_steps(f.path.string(), 1, 8);
   const std::string whole = bytes_of(file_of(f, 1));
-  write_steps(f.path.string(), 6, 9);  // a run that resumes from the checkpoint of step 5
+  write_steps(f.path.string(), 6, 9);  // as a run that resumes from the checkpoint of step 5
   CHECK(bytes_of(file_of(f, 1)) == kept_records(whole, 6));
   CHECK(bytes_of(file_of(f, 1)).size() < whole.size());
-  write_steps(f.path.string(), 3, 4);  // a second resumed run, from an earlier checkpoint
+  write_steps(f.path.string(), 3, 4);  // as a second resumed run, from an earlier checkpoint
   CHECK_FALSE(path_exists(file_of(f, 6)));
   const TempDir straight;
   write_steps(straight.path.string(), 1, 2);

@@ -178,7 +178,7 @@ TEST_CASE("a run that early stopping ended goes on with more patience only", "[r
   const TempDir f;
   RunSpec spec = texts(f, "run");
   spec.schedule.warmup_steps = 0;
-  spec.optimization.lr = 0;  // nothing gets better
+  spec.optimization.lr = 0;  // the loss does not improve
   spec.evaluation.eval_steps = 1;
   spec.evaluation.early_stopping_patience = 2;
   spec.schedule.max_steps = 6;
@@ -197,7 +197,7 @@ TEST_CASE("early stopping wants more than its threshold, the best one does not",
   const TempDir f;
   RunSpec spec = texts(f, "run");
   spec.schedule.warmup_steps = 0;
-  spec.optimization.lr = 1e-4;  // every evaluation's loss is a little lower
+  spec.optimization.lr = 1e-4;  // the loss of every evaluation is a little lower
   spec.evaluation.eval_steps = 1;
   spec.evaluation.metric_for_best_model = "loss";
   spec.evaluation.early_stopping_patience = 2;

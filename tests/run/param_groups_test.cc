@@ -179,7 +179,7 @@ TEST_CASE("layer decay of an encoder with a new head and adapters", "[groups]") 
   const ParamGroups adapted = groups_of(spec);
   CHECK(factor(adapted, "bert.encoder.layer.0.attention.self.query.weight.lora_A") == 0.25);
   CHECK(factor(adapted, "bert.encoder.layer.1.output.dense.weight.lora_B") == 0.5);
-  spec.model.lora = "r=2,lr_ratio=16";  // the rate of LoRA+, in addition to the layers' rates
+  spec.model.lora = "r=2,lr_ratio=16";  // adds LoRA+'s rate of B to the rates of the layers
   const ParamGroups faster = groups_of(spec);
   CHECK(factor(faster, "bert.encoder.layer.0.attention.self.query.weight.lora_A") == 0.25);
   CHECK(factor(faster, "bert.encoder.layer.1.output.dense.weight.lora_B") == 8);

@@ -154,7 +154,7 @@ TEST_CASE("a live report answers to this machine's names alone") {
     CAPTURE(host);
     CHECK(status(get(*s.server, "/report.json", host)) == 403);
   }
-  CHECK(status(ask(*s.server, "GET / HTTP/1.0\r\n\r\n")) == 403);  // a request without a host name
+  CHECK(status(ask(*s.server, "GET / HTTP/1.0\r\n\r\n")) == 403);  // HTTP/1.0: a request without a host name
   // the server listens on the loopback address only
   CHECK_FALSE(Client(s.server->port(), "127.0.0.2").connected());
 }
@@ -197,7 +197,7 @@ TEST_CASE("a live report follows the run's folder, and refuses a port that is ta
   const TempDir other;
   CHECK(status(get(*s.server, "/")) == 200);
   s.server->moved(other.path.string());
-  CHECK(status(get(*s.server, "/")) == 503);  // the new folder has no files yet
+  CHECK(status(get(*s.server, "/")) == 503);  // no report yet: the new folder has no files
   std::ofstream(other / "run.json") << json{{"finished", true}};
   CHECK(json::parse(body(get(*s.server, "/report.json")))["runs"][0]["run"]["finished"] == true);
   CHECK(s.server->address() == "http://127.0.0.1:" + std::to_string(s.server->port()) + "/");

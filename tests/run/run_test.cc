@@ -182,7 +182,7 @@ TEST_CASE("an export that cannot be made is refused before the first step", "[ex
   spec.schedule.max_steps = 2;
   spec.output.export_precision = "fp16";
   const auto run = prepare(spec);
-  for (SourceValue& v : run->graph().values) {  // a weight that exceeds fp16
+  for (SourceValue& v : run->graph().values) {  // sets a weight to a number that exceeds fp16
     if (v.kind == SourceKind::parameter && v.data.rank() == 2) v.data.as_mutable<float>()[0] = 1e6F;
   }
   const Error e = error_of([&] { train(*run); });

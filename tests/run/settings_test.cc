@@ -62,7 +62,7 @@ TEST_CASE("every member of a RunSpec's parts is a setting", "[settings]") {
   constexpr size_t data = members_of<DataSpec, TextSpec, LanguageSpec, ImageSpec, TableSpec>() - 6;
   CHECK(settings().size() == data + members_of<ModelSpec, ObjectiveSpec, PrecisionSpec, OptimizationSpec, ScheduleSpec,
                                                EvaluationSpec, OutputSpec, DistributionSpec, DeviceSpec>());
-  CHECK(members<RunSpec>() == 11);  // ten parts and sources
+  CHECK(members<RunSpec>() == 11);  // ten parts, and `sources`
 }
 
 TEST_CASE("a setting's row says what people need", "[settings]") {

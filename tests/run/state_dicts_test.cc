@@ -95,7 +95,7 @@ TEST_CASE("a state dict computes what PyTorch computes with it, and goes back as
         REQUIRE(have.at(name).dims() == value.dims());
         for (size_t i = 0; i < want.size(); ++i) {
           INFO(name << " " << i);
-          CHECK(std::abs(got[i] - want[i]) < 1e-5);  // values up to 2, after some fifty layers in fp32
+          CHECK(std::abs(got[i] - want[i]) < 1e-5);  // outputs are at most 2, computed by some fifty layers in fp32
         }
       }
       write_checkpoint(f / "out/model.onnx", f / "back");

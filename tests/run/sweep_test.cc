@@ -120,7 +120,7 @@ TEST_CASE("halving keeps the better half after 1, 2, 4 ... evaluations", "[sweep
   CHECK_FALSE(bad(0.1, {}));
   CHECK(bad(0.1, {0.2}));
   CHECK_FALSE(bad(0.3, {0.2}));
-  CHECK_FALSE(bad(0.2, {0.2}));  // a tie continues
+  CHECK_FALSE(bad(0.2, {0.2}));  // a tie does not prune the run
   CHECK_FALSE(bad(0.2, {0.1, 0.3}));
   CHECK(bad(0.2, {0.1, 0.3, 0.4}));
   CHECK(bad(0.1, {0.2}, 1));

@@ -207,7 +207,7 @@ TEST_CASE("cutting drops what follows, from the exported file too") {
   HeadOptions h = options_for(g, "token", g.values[static_cast<size_t>(at)].name, 5);
   std::erase(g.outputs, at);
   const std::vector<std::string> names = attach_head(g, choose_head(g, h), h);
-  CHECK(names == std::vector<std::string>{"logits"});  // the name of the removed output can be used again
+  CHECK(names == std::vector<std::string>{"logits"});  // the removed output's name is used again
   Session s(g, {});
   for (size_t i = 0; i < s.table().size(); ++i) CHECK(s.layout().chunks()[i].name.find("layer.1") == std::string::npos);
   export_model(*m.doc, g, all_parameters(s), {}, f / "out.onnx");

@@ -37,7 +37,7 @@ TEST_CASE("layers are timm's, by what the exporters left of the names") {
 
 TEST_CASE("the layers of transformers' models") {
   const auto depth = [](const Imported& m, const std::string& own) {
-    const std::string name = "m." + own;  // the exported module contains the model
+    const std::string name = "m." + own;  // the exported module has the model as its member m
     INFO(name);
     REQUIRE(m.layers.depth.count(name));
     return m.layers.depth.at(name);

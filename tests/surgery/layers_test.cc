@@ -63,7 +63,7 @@ static size_t count(const std::set<std::string>& names, const std::string& part)
 TEST_CASE("freezing layers freezes what they stand on and prunes the backward pass") {
   const std::set<std::string> all = differentiated(import_model(kData + "bert.onnx"));
   CHECK(count(all, "/embeddings/") > 0);
-  CHECK(count(all, "/layer.0/") >= 9);  // query, key and value are computed by one product
+  CHECK(count(all, "/layer.0/") >= 9);  // 9, because one product computes query, key and value
   CHECK(count(all, "/layer.1/") >= 10);
 
   ImportOptions o;

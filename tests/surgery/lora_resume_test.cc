@@ -20,7 +20,7 @@ struct Run {
     DropoutOptions d;
     d.ratio = 0.1;
     d.outputs = {model.graph.find("logits")};
-    REQUIRE(!insert_dropout(model.graph, d, lines).empty());  // dropout makes the run depend on random bits
+    REQUIRE(!insert_dropout(model.graph, d, lines).empty());  // dropout makes the run depend on its random bits
     adapters = add_lora(model.graph, parse_lora("r=4,targets=*query.weight,targets=*value.weight")).adapters;
     std::vector<NamedTensor> columns;
     for (const auto& [name, t] : pick(tensors_of(kData + "lora.safetensors"), {"input_ids", "attention_mask", "label"}))
@@ -106,7 +106,7 @@ TEST_CASE("adapters alone have gradients, moments and a place in the checkpoint"
     CHECK((c.offset < layout.trained_size()) == !c.frozen);
   }
   CHECK(trained == 8);
-  CHECK(r.latest().tensors.size() == 4 * trained);  // param, m, v, ema
+  CHECK(r.latest().tensors.size() == 4 * trained);  // for each trained tensor: param, m, v, ema
   CHECK(error_of([&] { r.session->grad(0); }).exit() == Exit::internal);
 }
 

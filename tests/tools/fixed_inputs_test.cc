@@ -112,7 +112,7 @@ TEST_CASE("a value for each row is bound where all rows have it, and refused whe
     return value(weights.graph, name).data.to_doubles() != value(before.graph, name).data.to_doubles();
   };
   CHECK(changed("w"));
-  CHECK_FALSE(changed("v"));  // in the branch that is not taken
+  CHECK_FALSE(changed("v"));  // v is read only in the branch that is not taken
   std::vector<int64_t> mixed = times(kRows, 2);
   mixed[5] = 3;
   const Said several = trained(f, model, HostTensor::of<int64_t>({kRows}, mixed));

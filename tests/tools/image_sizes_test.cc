@@ -136,7 +136,8 @@ TEST_CASE("masks of several sizes train a U-Net, and predicted ones have their i
   const TempDir f;
   fs::create_directories(f / "images");
   fs::create_directories(f / "masks");
-  const std::vector<std::pair<int, int>> sizes = {{20, 16}, {16, 20}, {33, 17}, {17, 33}};  // width, height
+  // (width, height) of each image.
+  const std::vector<std::pair<int, int>> sizes = {{20, 16}, {16, 20}, {33, 17}, {17, 33}};
   for (size_t i = 0; i < 8; ++i) {
     const auto [width, height] = sizes[i % 4];
     std::string picture = cat("P6 ", width, " ", height, " 255\n"), mask = cat("P5 ", width, " ", height, " 255\n");

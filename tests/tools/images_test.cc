@@ -150,7 +150,7 @@ TEST_CASE("a folder of class folders trains, resumes, exports, is evaluated and 
   CHECK(bytes_of(f / "whole/model.onnx") == bytes_of(f / "parts/model.onnx"));
   write_halves(f / "train", 21);
   const Said other = run_verb(lenet(f, {"--max_steps", "9", "--resume", "auto", "--output_dir", f / "whole"}));
-  CHECK(other.code == 6);  // the images have changed
+  CHECK(other.code == 6);  // refused, because the images have changed
 }
 
 // Writes stripes of three colors, 20 x 16, and masks of their classes, with the value 77 in the first line.

@@ -63,7 +63,7 @@ TEST_CASE("the root of a mean is taken over all items, not batch by batch") {
       write(f, "d.safetensors", {{"x", waves({10, 4}, 0.7)}, {"label", waves({10, 3}, 1.3, 0.6, 1.5)}});
   for (const char* loss : {"rmspe", "rmspe_exp"}) {
     const double whole = evaluated(model, data, {"--loss", loss, "--batch_size", "10"})["loss"].get<double>();
-    for (const char* rows : {"1", "3", "4"})  // the last batch is smaller
+    for (const char* rows : {"1", "3", "4"})  // batch sizes with which the last batch is smaller
       CHECK(evaluated(model, data, {"--loss", loss, "--batch_size", rows})["loss"].get<double>() ==
             Catch::Approx(whole).epsilon(1e-6));
   }

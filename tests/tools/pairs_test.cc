@@ -75,7 +75,8 @@ TEST_CASE("text columns of a loss on embeddings are sides of one encoder: PyTorc
     REQUIRE(s.code == 0);
     const nlohmann::json& want = golden.at(c.name);
     const nlohmann::json run = nlohmann::json::parse(bytes_of(f / "run/run.json"));
-    const auto near = [](double x) { return Catch::Approx(x).epsilon(2e-5).margin(1e-6); };  // fp32 against fp64
+    // tolerance: fp32 compared with fp64.
+    const auto near = [](double x) { return Catch::Approx(x).epsilon(2e-5).margin(1e-6); };
     CHECK(run["initial_metrics"]["loss"].get<double>() == near(want["before"]));
     CHECK(run["final_metrics"]["loss"].get<double>() == near(want["after"]));
     const auto lines = json_lines(f / "run/metrics.jsonl");
@@ -115,7 +116,8 @@ TEST_CASE("with a gradient cache accumulated pairs are one batch: PyTorch's loss
   INFO(s.fact << " / " << s.hint << s.err);
   REQUIRE(s.code == 0);
   CHECK(s.err.find("negatives are") == std::string::npos);
-  const auto near = [](double x) { return Catch::Approx(x).epsilon(2e-5).margin(1e-6); };  // fp32 against fp64
+  // tolerance: fp32 compared with fp64.
+  const auto near = [](double x) { return Catch::Approx(x).epsilon(2e-5).margin(1e-6); };
   const auto lines = json_lines(f / "run/metrics.jsonl");
   REQUIRE(lines.size() == 2);
   for (size_t i = 0; i < 2; ++i) CHECK(lines[i]["loss"].get<double>() == near(want["steps"][i]));

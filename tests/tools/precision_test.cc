@@ -159,7 +159,7 @@ TEST_CASE("grad keeps with a scale what scale 1 loses", "[precision]") {
   const Grad lost =
       grad(f, data, {"--loss", R"({"kind": "mse", "weight": 1e-9})", "--dtype", "fp16", "--loss_scale", "1"});
   const Grad kept = grad(f, data, {"--loss", R"({"kind": "mse", "weight": 1e-9})", "--dtype", "fp16"});
-  CHECK(lost.error(want) == 1);  // all gradients are zero
+  CHECK(lost.error(want) == 1);  // with scale 1, all gradients are zero in fp16
   CHECK(kept.scale == 65536);
   CHECK(kept.error(want) < 0.05);
 }
@@ -168,7 +168,7 @@ TEST_CASE("plan --calibrate reads a text table, and the run takes the plan; expo
           "[precision]") {
   const TempDir f;
   write_table(f);
-  const double scale = GENERATE(1.0, 400.0);  // the second exceeds fp16's range
+  const double scale = GENERATE(1.0, 400.0);  // inputs times 400 exceed fp16's range
   const std::string model = bag_of_words(f, scale);
   const Said planned =
       run(with_table(f, {"plan", model, "--calibrate", f / "t.csv", "--batches", "2", "--out", f / "plan.json"}));

@@ -173,7 +173,7 @@ TEST_CASE("an activity replaces the bar and messages stay above it") {
   });
   const std::string line = "evaluating   50%  10 of 20 samples  [00:01<00:01]", clear = "\r\x1b[K";
   CHECK(said.starts_with(clear + line + clear + "note: x\n" + clear + line + clear));
-  CHECK(said.find("30/250", said.rfind(line)) != std::string::npos);  // the bar is back
+  CHECK(said.find("30/250", said.rfind(line)) != std::string::npos);  // after the note, the bar is printed again
   CHECK(printed(false, 50, [&](Progress& p) {
           p.activity(&evaluating);
           p.activity(nullptr);

@@ -57,7 +57,7 @@ TEST_CASE("greedily written targets are those of transformers") {
   REQUIRE(found.size() == want.size());
   for (size_t i = 0; i < found.size(); ++i) {
     std::vector<int64_t> ids = want[i]["ids"];
-    ids.erase(ids.begin());  // the token with which targets begin
+    ids.erase(ids.begin());  // removes the token with which every target begins
     CHECK(found[i]["ids"] == json(ids));
     CHECK(found[i]["text"] == want[i]["text"]);
   }

@@ -76,7 +76,7 @@ TEST_CASE("a run that skips bad rows equals the run without them", "[skip]") {
     CHECK(run_of(f / "bad").at("final_metrics") == run_of(f / "clean").at("final_metrics"));
     CHECK_THAT(said.err, ContainsSubstring(n + " of " + std::to_string(40 + bad.size()) + " rows are skipped"));
     const json skipped = run_of(f / "bad").at("skipped_rows");
-    REQUIRE(skipped.size() == 2 * bad.size());  // bad rows of --train and of --val
+    REQUIRE(skipped.size() == 2 * bad.size());  // the bad rows of --train and those of --val
     std::set<int64_t> lines;
     std::string all;
     for (size_t i = 0; i < bad.size(); ++i) {

@@ -71,7 +71,7 @@ TEST_CASE("predictions for a table are onnxruntime's on scikit-learn's features,
     // prediction.
     CHECK(rows[r].at("prediction").get<double>() == Approx(want["prediction"][r].get<double>()).epsilon(1e-5));
   }
-  CHECK(rows[1].at("Visitors") == "620");  // the row as it was
+  CHECK(rows[1].at("Visitors") == "620");  // the row is copied unchanged
   CHECK_THAT(bytes_of(f / "p.csv"),
              ContainsSubstring("Store,Date,State,Promo,Temperature,Visitors,Sales,prediction\n"));
   // The file is found next to the table or by its path.

@@ -38,7 +38,7 @@ struct TextRun {
   json record() const { return json::parse(bytes_of(f / "run/run.json")); }
 };
 
-std::string sorted_rows(int first, int second) {  // the rows have two classes and are sorted by class
+std::string sorted_rows(int first, int second) {  // rows of two classes, sorted by class
   std::string out = "t,y\n";
   for (int i = 0; i < first; ++i) out += cat("good day ", i, ",yes\n");
   for (int i = 0; i < second; ++i) out += cat("bad day ", i, ",no\n");

@@ -130,7 +130,7 @@ TEST_CASE("answers and the lack of them are judged as SQuAD 2.0's script does") 
       INFO(name);
       const double w = want.at(name).get<double>();
       if (name.ends_with("thresh")) {
-        CHECK(value == Catch::Approx(w).margin(2e-6));  // the reference subtracts fp32 logits
+        CHECK(value == Catch::Approx(w).margin(2e-6));  // tolerance: the reference subtracts fp32 logits
       } else {
         CHECK(value == Catch::Approx(name.ends_with("total") ? w : w / 100).epsilon(1e-12));
       }

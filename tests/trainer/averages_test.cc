@@ -61,7 +61,7 @@ TEST_CASE("EMA with warm-up, of every third step, and SWA, resumed in the middle
         o = std::move(next);
       }
       std::vector<double> grads = spread(layout, g["grads"][t]);
-      if (t % 9 == 4) {  // a skipped step
+      if (t % 9 == 4) {  // this step is skipped, as after an overflow
         std::vector<double> bad = grads;
         bad[0] = std::numeric_limits<double>::infinity();
         CHECK_FALSE(o->apply(p.data(), bad.data(), 1, o->inspect(bad.data(), 1), 0.1));

@@ -163,7 +163,7 @@ TEST_CASE("a mean over the labels in the graph is computed in one chunk", "[labe
 }
 
 TEST_CASE("the logits of one chunk are stored at a time", "[label_rows][chunks]") {
-  constexpr int64_t kMany = 40000, kRows = 1020;  // logits of 163 MB
+  constexpr int64_t kMany = 40000, kRows = 1020;  // kRows logits of kMany words take 163 MB
   const auto model = [&](bool trained) {
     SourceGraph g = random_graph(cat("input ids int64\nparam E 11 8\nparam W 8 ", kMany,
                                      "\ne = Gather(E, ids)\na = Tanh(e)\ny = MatMul(a, W)\noutput y\n"),
@@ -205,7 +205,8 @@ TEST_CASE("rows are divided only where that saves memory", "[label_rows][chunks]
   CHECK(chunk_rows(8192, 4 * kRow, 0) == 256);
   CHECK(chunk_rows(8192, 400, 0) == 8192);  // 400 bytes per row: 3 MB of logits
   const int64_t weight = kRow * 576;
-  CHECK(chunk_rows(1024, kRow, weight) == 1024);  // partial gradients are larger than logits
+  // One chunk, because partial gradients of the weight are larger than the logits.
+  CHECK(chunk_rows(1024, kRow, weight) == 1024);
   CHECK(chunk_rows(4096, kRow, weight) == 640);
   CHECK(chunk_rows(1024, 0, 0) == 1024);
 }

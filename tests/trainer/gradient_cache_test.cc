@@ -141,7 +141,7 @@ TEST_CASE("a cached window has the losses and gradients of one batch", "[gradien
   const Found got = cached(session, losses, micro);
   CHECK(error(got.sums, want.sums) <= 1e-6);
   CHECK(error(got.gradients, want.gradients) <= 2e-6);
-  CHECK(error(apart.gradients, want.gradients) > 1e-3);  // without the cache gradients differ
+  CHECK(error(apart.gradients, want.gradients) > 1e-3);  // gradients differ without the cache
   const Found again = cached(session, losses, micro);
   CHECK(again.sums == got.sums);
   CHECK(again.gradients == got.gradients);
@@ -316,7 +316,7 @@ TEST_CASE("cached micro-batches train like one batch of the window", "[gradient_
   REQUIRE(got.losses.size() == 15);
   CHECK(error(got.losses, want.losses) <= 1e-5);
   CHECK(error(got.params.back(), want.params.back()) <= 1e-5);
-  CHECK(cached.run(1, 16 / parts)[0].params == got.params);  // bitwise
+  CHECK(cached.run(1, 16 / parts)[0].params == got.params);  // a second run is bit-identical
   cached.config.gradient_cache = false;
   CHECK(error(cached.run(1, 16 / parts)[0].losses, want.losses) > 1e-2);
 }
@@ -349,7 +349,7 @@ TEST_CASE("a cached window that overflows is skipped, the loss scale moves", "[g
   const TempDir f;
   CachedRun job(f / "run");
   job.options.compute.assign(job.graph.nodes.size(), DType::f16);
-  job.config.scale.init = 1 << 24;  // gradients beyond 65504
+  job.config.scale.init = 1 << 24;  // with this scale, gradients exceed fp16's 65504
   job.config.scale.growth_interval = 4;
   const Replica run = job.run(1, 4)[0];
   const auto skipped = std::count(run.skipped.begin(), run.skipped.end(), true);
@@ -359,7 +359,8 @@ TEST_CASE("a cached window that overflows is skipped, the loss scale moves", "[g
         *std::min_element(run.scales.begin(), run.scales.end()));
   job.options.compute.clear();
   job.config.scale.mode = LossScaleConfig::Mode::off;
-  CHECK(run.losses[0] == Catch::Approx(job.run(1, 4)[0].losses[0]).epsilon(5e-3));  // embeddings are rounded to 2^-11
+  // tolerance: fp16 embeddings are rounded by 2^-11.
+  CHECK(run.losses[0] == Catch::Approx(job.run(1, 4)[0].losses[0]).epsilon(5e-3));
 }
 
 TEST_CASE("a resumed run goes on with its cached windows, to the bit", "[gradient_cache]") {

@@ -128,7 +128,7 @@ TEST_CASE("a sum in 16 bits is the rounded mean of rounded parts, on all ranks",
 TEST_CASE("a sum that fp16 cannot hold is sent as the mean, which it can", "[ranks]") {
   on_ranks(4, [](Communicator& rank) {
     if (summed(rank, {60000, 1}, DType::f16)[0] != 240000) throw std::runtime_error("overflow");
-    const float too_large = rank.rank() == 2 ? 300000.0F : 1.0F;  // more than 4 times fp16's maximum
+    const float too_large = rank.rank() == 2 ? 300000.0F : 1.0F;  // the sum exceeds fp16: more than 4 times its maximum
     if (std::isfinite(summed(rank, {too_large}, DType::f16)[0])) throw std::runtime_error("an overflow was lost");
     if (summed(rank, {too_large}, DType::bf16)[0] > 301000) throw std::runtime_error("bf16 has the range of fp32");
   });
@@ -181,7 +181,8 @@ TEST_CASE("buckets are summed in one order, whatever each rank has finished and 
         const Tensor told{rows.data(), DType::i64, {5}};
         for (const int slot : order) sums.done(slot, slot == 1 ? &told : nullptr);
       } else {
-        run_backward(sums, order, window == 2 && rank.rank() == 1 ? 0 : order.size());  // a rank without rows
+        // In this step, rank 1 has no rows.
+        run_backward(sums, order, window == 2 && rank.rank() == 1 ? 0 : order.size());
       }
       if (window == 3) sums.hold();
       sums.finish();
@@ -220,7 +221,7 @@ TEST_CASE("a gradient that is finished twice is an error of the program", "[rank
   const FlatLayout layout = layout_of_many();
   const auto memory = std::make_shared<std::vector<float>>(static_cast<size_t>(layout.trained_size()));
   GradientReducer sums(one_rank(), layout, DeviceMemory(memory, memory->data()));
-  sums.done(3, nullptr);  // frozen: ignored
+  sums.done(3, nullptr);  // ignored, because parameter 3 is frozen
   sums.done(0, nullptr);
   expect_error(
       "E_INTERNAL", "finished twice", [&] { sums.done(0, nullptr); }, Exit::internal);

@@ -99,7 +99,7 @@ TEST_CASE("the loss times the scale; gradients times float(1 / double(scale)); a
 }
 
 TEST_CASE("a skipped step leaves parameters and optimizer state untouched", "[gradscaler]") {
-  Weights w;  // AdamW
+  Weights w;  // with AdamW
   LossScaler s;
   w.grads(1, kNan, 1);
   CHECK_FALSE(w.step(s));
@@ -305,7 +305,7 @@ TEST_CASE("an infinity of one rank survives the sum, so all ranks decide alike",
 
 TEST_CASE("a scale that fell to 0 applies nothing", "[gradscaler]") {
   Weights w;
-  w.grads(0, 0, 0);  // gradients of a loss times 0; multiplied by 1 / 0 they are NaN
+  w.grads(0, 0, 0);  // a loss of 0 has gradients of 0; times 1 / 0 they are NaN
   const GradStats stats = w.optimizer->inspect(w.g.data(), 0);
   CHECK(stats.found_inf);
   CHECK_FALSE(w.optimizer->apply(w.p.data(), w.g.data(), 0, stats, 0.1));

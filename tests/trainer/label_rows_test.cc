@@ -234,7 +234,7 @@ TEST_CASE("all rows are computed where something else reads them", "[label_rows]
   const SourceGraph g = tied_model();
   Losses whole(loss_of("masked_lm"));
   LossSpec taught = loss_of("distill");
-  taught.label = "";  // compares all positions
+  taught.label = "";  // without labels, all positions are compared
   whole.parts.push_back(taught);
   Pair p(g, {}, whole);
   CHECK(p.check_step({batch_of(9)}, 1e-12) == 0);

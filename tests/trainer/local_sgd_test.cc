@@ -68,7 +68,7 @@ TEST_CASE("ranks that step by themselves between averages train as torch's do", 
   const auto losses = want["losses"].get<std::vector<double>>();
   CHECK(furthest(ranks[0].losses, losses) <= 1e-5);
   CHECK(ranks[0].losses == ranks[1].losses);
-  CHECK(ranks[0].params[0] != ranks[1].params[0]);  // independent steps
+  CHECK(ranks[0].params[0] != ranks[1].params[0]);  // each rank took its own steps, not averaged yet
   CHECK(ranks[0].params.back() != ranks[0].params[13]);
   const Checkpoint end = saved(job, 15);
   for (const auto& [parameter, values] : want["params"].items()) {
@@ -94,7 +94,7 @@ TEST_CASE("of one local step the average is the ordinary step", "[ranks][local]"
   plain.config.sync_every = 1;
   const std::vector<Replica> local = job.run(2, 8);
   require_equal(plain.run(2, 8));
-  CHECK(local[0].params == local[1].params);  // after the average
+  CHECK(local[0].params == local[1].params);  // equal, because the weights were averaged
   for (const char* name : {"param/w1", "param/b1", "param/w2", "m/w2"}) {
     const std::string own = std::string(name);
     const bool moment = own[0] == 'm';  // stored per rank

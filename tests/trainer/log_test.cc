@@ -71,7 +71,7 @@ TEST_CASE("lines are in the file at once, and a resumed run has one line a step"
     }
     log.sync();
   }
-  std::ofstream(path, std::ios::app) << R"({"step":7,"lo)";  // killed while writing
+  std::ofstream(path, std::ios::app) << R"({"step":7,"lo)";  // a line that is cut off, as if the run had been killed
   {
     MetricsLog log(path, 4);
     for (int64_t s = 5; s <= 8; ++s) log.write(line(s, 0.5));

@@ -20,7 +20,7 @@ struct Case {
   Losses losses;
   std::vector<Tensors> batches;  // micro-batches of an accumulation step
   SessionOptions options;
-  bool saves = true;  // whether some choice needs fewer bytes
+  bool saves = true;  // whether some choice of recomputation needs fewer bytes
 };
 
 LossSpec cross_entropy(const std::string& output) {

@@ -122,7 +122,7 @@ TEST_CASE("when gradients are compared", "[padding]") {
   PaddingGuard guard;
   RunState state;
   CHECK(guard.due(state));
-  CHECK(!guard.due(state));  // once per step
+  CHECK(!guard.due(state));  // due only once per step
   guard.on_verdict(PaddingGuard::Verdict::says_nothing);
   for (int64_t step = 1; step <= 3; ++step) {
     state.step = step;
@@ -134,7 +134,7 @@ TEST_CASE("when gradients are compared", "[padding]") {
   }
   state.step = 4;
   CHECK(!guard.due(state));
-  PaddingGuard resumed;  // the comparison happens in the same steps
+  PaddingGuard resumed;  // a resumed run compares in the same steps
   resumed.restore(guard.counts());
   CHECK(!resumed.due(state));
   state.step = 256;

@@ -208,8 +208,9 @@ TEST_CASE("a mask that hides anything but padding is no proof", "[padding]") {
   };
   CHECK(found(kEncoder, "const low = -10000", "const low = -20000"));
   CHECK(!found(kEncoder, "const low = -10000", "const low = -10"));  // a padded key keeps a weight above 0
-  CHECK(!found(kEncoder, "f = Sub(one, f)", "f = Mul(f, one)"));     // hides the real tokens
-  CHECK(!found(kEncoder, "s = Add(s, mask)", "s = Mul(s, one)"));    // no mask
+  // The mask hides the real tokens instead of the padding.
+  CHECK(!found(kEncoder, "f = Sub(one, f)", "f = Mul(f, one)"));
+  CHECK(!found(kEncoder, "s = Add(s, mask)", "s = Mul(s, one)"));  // the scores have no mask
   const std::string causal =
       "const triangle 1 1 7 7 = 0 -10000 -10000 -10000 -10000 -10000 -10000 0 0 -10000 -10000 -10000 -10000 -10000 0 0 "
       "0 -10000 -10000 -10000 -10000 0 0 0 0 "
@@ -236,14 +237,14 @@ TEST_CASE("tokens of a batch", "[padding]") {
   std::sort(places.begin(), places.end());
   CHECK(std::unique(places.begin(), places.end()) == places.end());
 
-  CHECK(!pack_tokens(mask(std::vector<int64_t>(80, 1), 20)));  // nothing to save
+  CHECK(!pack_tokens(mask(std::vector<int64_t>(80, 1), 20)));  // nothing to save: no sequence is padded
   m[0] = 0;
-  CHECK(!pack_tokens(mask(m, 20)));  // padded on the left
+  CHECK(!pack_tokens(mask(m, 20)));  // the first sequence is padded on the left
   std::fill_n(m.begin(), 20, 0);
   CHECK(!pack_tokens(mask(m, 20)));  // a sequence without tokens
   m[0] = 2;
   CHECK(!pack_tokens(mask(m, 20)));  // the meaning of other mask values is not known
   m[0] = 1;
   m[2] = 1;
-  CHECK(!pack_tokens(mask(m, 20)));  // a hole
+  CHECK(!pack_tokens(mask(m, 20)));  // the mask has a hole between two tokens
 }

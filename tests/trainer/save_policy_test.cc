@@ -21,7 +21,8 @@ TEST_CASE("checkpoints within a budget take its share of a run at most, after th
     ++written;
   }
   CHECK(written > 15);
-  CHECK(budget.spent() - cost <= SaveBudget::kShare * now);  // the first one's cost is unknown until it is written
+  // Without the first checkpoint, whose cost is not known before.
+  CHECK(budget.spent() - cost <= SaveBudget::kShare * now);
 }
 
 TEST_CASE("epochs that are long beside a checkpoint are all saved") {

@@ -28,7 +28,8 @@ TEST_CASE("ranks whose share of a small model is empty gather with the others", 
   const test::TempDir folder;
   RankedRun plain(folder / "plain"), sharded(folder / "sharded");
   for (RankedRun* const job : {&plain, &sharded}) {
-    job->graph = random_graph("input x\nparam w 6 3\ny = MatMul(x, w)\noutput y", "w 0.5");  // 18 elements: two shares
+    // 18 elements: only two of four shards are not empty.
+    job->graph = random_graph("input x\nparam w 6 3\ny = MatMul(x, w)\noutput y", "w 0.5");
     job->config.max_steps = 6;
     job->config.optimizer.ema_decays = {0.9};
   }

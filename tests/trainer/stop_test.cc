@@ -52,7 +52,7 @@ TEST_CASE("a second signal ends the process at once with 128 and its number") {
   CHECK(twice(SIGINT, SIGINT, later) == 130);
   CHECK(twice(SIGTERM, SIGTERM, later) == 143);
   CHECK(twice(SIGINT, SIGTERM, later) == 143);
-  CHECK(twice(SIGUSR1, SIGTERM, later) == 143);  // the batch system's warning, then its time limit
+  CHECK(twice(SIGUSR1, SIGTERM, later) == 143);  // two signals of a batch system: a warning, then the time limit
   CHECK(twice(SIGXCPU, SIGXCPU, later) == 75);   // the kernel repeats SIGXCPU every second
   CHECK(twice(SIGTERM, SIGTERM, 0) == 75);       // the copy that timeout(1) sends to the process group
 }
@@ -79,7 +79,7 @@ TEST_CASE("without the object, and after it, signals do what they did") {
             const StopSignals stop;
             ::raise(SIGINT);
           }
-          const StopSignals again;  // starts without a pending stop
+          const StopSignals again;  // must start without a pending stop
           return again.requested() ? 1 : 0;
         }) == 0);
 }

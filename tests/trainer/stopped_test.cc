@@ -96,7 +96,7 @@ TEST_CASE("a stop during the first evaluation ends the run at once: there is not
   CHECK(r.stopped);
   CHECK_FALSE(r.saved);
   CHECK(r.steps == 0);
-  CHECK(job.asked <= 4);  // an evaluation has 8 batches; the loader reads ahead
+  CHECK(job.asked <= 4);  // not all 8 batches of the evaluation; the loader reads ahead
   CHECK(find_latest(folder / "checkpoints").path.empty());
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("a run out of time stops after its step, and gets on each time it is r
     CHECK(r.saved);
     CHECK(r.steps == step);
   }
-  CHECK_FALSE(cut.run(0, true).stopped);  // no step remains
+  CHECK_FALSE(cut.run(0, true).stopped);  // not stopped again, because no step remains
   CHECK(cut.file("eval.jsonl") == whole.file("eval.jsonl"));
   for (const char* name : {"state.safetensors", "manifest.json"})
     CHECK(cut.file(cat("checkpoints/checkpoint-8/", name)) == whole.file(cat("checkpoints/checkpoint-8/", name)));

@@ -198,7 +198,7 @@ void weather(const Storm& storm, const LossScaleConfig& scale) {
     const double lr = linear_lr(want.applied);
     want.step(bad);
     const Bytes now = run.state(t);
-    if (bad && !before.empty()) wrong += now != before;  // bit-identical
+    if (bad && !before.empty()) wrong += now != before;  // a bad step must change no bit
     if (!bad && !before.empty()) moved += now != before;
     before = now;
     INFO("step " << r.step << (bad ? " bad" : "") << " scale " << r.scale.used << " norm " << r.grad_norm);
@@ -224,7 +224,7 @@ LossScaleConfig dynamic(double init = 32) {
   LossScaleConfig c;
   c.init = init;
   c.growth_interval = 50;
-  c.max = 128;  // the network's gradients are finite at this scale
+  c.max = 128;  // at this scale all gradients of the network are finite
   return c;
 }
 

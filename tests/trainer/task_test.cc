@@ -51,7 +51,7 @@ TEST_CASE("spans, sets and numbers") {
   CHECK(metric(Task::multilabel, "bce", {sets}, floats({2, 2}, {1, 0, 1, 0}), "exact_match") == 0.5);
   CHECK(metric(Task::multilabel, "bce", {sets}, floats({2, 2}, {1, 0, 1, 0}), "micro_f1") == Catch::Approx(0.8));
   CHECK(metric(Task::regression, "mse", {floats({2, 1}, {1, 3})}, floats({2}, {1, 1}), "mse") == 2);
-  const HostTensor pairs = floats({4, 2}, {1, 0, 1, 0, 1, 0, 0, 2});  // cosines 1 and 0
+  const HostTensor pairs = floats({4, 2}, {1, 0, 1, 0, 1, 0, 0, 2});  // the cosines of the two pairs are 1 and 0
   CHECK(metric(Task::regression, "cosine_mse", {pairs}, floats({2}, {1, 0.5}), "mae") == 0.25);
 }
 

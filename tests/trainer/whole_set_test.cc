@@ -17,7 +17,8 @@ TEST_CASE("a loss that is the root of a mean is that of all items of the set") {
   };
   LossAccumulator set(losses, true), window(losses);
   double squares = 0, roots = 0, items = 0;
-  for (const auto& [n, q] : {std::pair{3.0, 12.0}, {1.0, 100.0}, {4.0, 0.0}}) {  // items, sum of squares
+  // n: number of items, q: sum of squares.
+  for (const auto& [n, q] : {std::pair{3.0, 12.0}, {1.0, 100.0}, {4.0, 0.0}}) {
     for (LossAccumulator* w : {&set, &window}) {
       w->count(batch(static_cast<int64_t>(n)));
       w->add({n * std::sqrt(q / n), 2 * n});
@@ -27,7 +28,8 @@ TEST_CASE("a loss that is the root of a mean is that of all items of the set") {
     items += n;
   }
   CHECK(set.loss() == Catch::Approx(std::sqrt(squares / items) + 0.5 * 2).epsilon(1e-12));
-  CHECK(window.loss() == Catch::Approx(roots / items + 0.5 * 2).epsilon(1e-12));  // what training minimizes
+  // The mean of the roots, which training minimizes.
+  CHECK(window.loss() == Catch::Approx(roots / items + 0.5 * 2).epsilon(1e-12));
   CHECK(set.seeds(1) == window.seeds(1));
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("of equal errors the earlier samples are kept, in any order of the bat
     REQUIRE(j.worst.worst().size() == 2);
     CHECK(j.worst.worst()[0].sample == 0);
     CHECK(j.worst.worst()[1].sample == 1);
-    CHECK(j.worst.worst()[0].label == "1");  // classes without names
+    CHECK(j.worst.worst()[0].label == "1");  // classes have no names, so the number is the label
   }
 }
 
@@ -150,7 +150,8 @@ TEST_CASE("the worst of texts are those of the largest mean loss, told by the to
   CHECK(std::isinf(here.worst.worst()[0].error));
   CHECK(here.worst.worst()[1].error == Catch::Approx(loss_of(2) + 2));
   here.begin();
-  here.add({1, 2, 3}, std::vector<float>(6), ids({1, 2}, {kIgnoreIndex, 3}), {0});  // 3 is not an index of three tokens
+  // Label 3 is not an index of the three tokens.
+  here.add({1, 2, 3}, std::vector<float>(6), ids({1, 2}, {kIgnoreIndex, 3}), {0});
   CHECK(here.worst.worst().empty());
 }
 

@@ -67,7 +67,7 @@ double excess(const GoldenGrad& g, const HostTensor& have, std::string& text) {
   for (size_t i = 0; i < g.want.size(); ++i) {
     size_t at = i * static_cast<size_t>(g.stride);
     if (g.transposed) {
-      const size_t rows = static_cast<size_t>(have.dims()[0]);  // want is (cols, rows)
+      const size_t rows = static_cast<size_t>(have.dims()[0]);  // the wanted tensor has the shape (cols, rows)
       at = i % rows * static_cast<size_t>(have.dims()[1]) + i / rows;
     }
     const double e = std::abs(x.at(at) - g.want[i]) / g.tolerance;

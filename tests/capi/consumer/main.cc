@@ -15,7 +15,7 @@ constexpr std::int64_t kSteps = 6, kRows = 8;
 // A column of the data, with a row for every sample of all steps.
 struct Column {
   std::string name;
-  std::vector<std::int64_t> row;  // the dimensions of a row
+  std::vector<std::int64_t> row;  // the dimensions of one row
   std::vector<float> floats;
   std::vector<std::int64_t> integers;
 };
