@@ -143,8 +143,9 @@ TEST_CASE("definitions are expanded inside functions too, drawn numbers follow t
   CHECK(r.out.at("window").to_doubles()[32] == Catch::Approx(1).margin(1e-3));
 }
 
-// ONNX forbids such names. If a node has one, onnxruntime 1.32 refuses the file. If an initializer has one, onnxruntime
-// reads the inner or the outer value, depending on its level of optimization; onnx.reference reads the outer value.
+// ONNX forbids that a branch defines a name which a value outside has. If a node defines such a name, onnxruntime 1.32
+// refuses the file. If an initializer has such a name, onnxruntime reads the inner or the outer value, depending on its
+// level of optimization; onnx.reference reads the outer value.
 TEST_CASE("a value in a branch with the name of one outside is refused", "[control]") {
   const TempDir f;
   const auto branches = [](const std::string& condition, const std::string& then) {

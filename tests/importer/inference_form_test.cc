@@ -60,7 +60,7 @@ TEST_CASE("a Dropout whose mode or mask something else decides or reads stays as
     const Imported m = import_text(f, R"(<ir_version: 8, opset_import: ["" : 17]>
       g (float[N,2] x, bool t) => (float[N,2] y) <float[2,2] w = {1,2,3,4}>
       { h = MatMul (x, w)  d = Dropout (h, , t)  y = Relu (d) })");
-    // Kept, because an input of the model selects the mode.
+    // Dropout keeps its third input, because this input of the model selects the mode.
     CHECK(node_of(exported(f, m), "Dropout").input_size() == 3);
   }
   {

@@ -54,7 +54,7 @@ def statuses(name):
     for r in range(args.ranks):
         path = f"{work}/{name}.status.{r}"
         text = open(path).read().split() if os.path.exists(path) else []
-        # No status: mpirun ended the shell, too.
+        # An incomplete file means that mpirun ended the shell, too.
         out[r] = (int(text[0]), float(text[1])) if len(text) == 2 else (None, None)
     return out
 

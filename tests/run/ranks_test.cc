@@ -80,7 +80,7 @@ TEST_CASE("a BERT with padding removed and dropout trains on 1, 2 and 4 ranks al
     const TrainResult many = run(ranks, name, lora);
     const std::vector<double> got = losses(f / name);
     REQUIRE(got.size() == 50);
-    // fp32 sums are computed in another order, through 50 steps of AdamW.
+    // Tolerance: ranks compute fp32 sums in another order, through 50 steps of AdamW.
     for (size_t i = 0; i < 50; ++i) CHECK(std::abs(got[i] - want[i]) <= 1e-5);
     CHECK(many.samples == one.samples);
     CHECK(many.last->value("accuracy") == one.last->value("accuracy"));

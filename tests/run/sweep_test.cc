@@ -124,7 +124,7 @@ TEST_CASE("halving keeps the better half after 1, 2, 4 ... evaluations", "[sweep
   CHECK_FALSE(bad(0.2, {0.1, 0.3}));
   CHECK(bad(0.2, {0.1, 0.3, 0.4}));
   CHECK(bad(0.1, {0.2}, 1));
-  CHECK_FALSE(bad(0.1, {0.2}, 2));  // the third evaluation
+  CHECK_FALSE(bad(0.1, {0.2}, 2));  // halving does not decide at the third evaluation
   CHECK(bad(0.1, {0.2}, 3));
   CHECK(bad(NAN, {0.2}));
 }

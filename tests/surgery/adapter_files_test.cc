@@ -83,7 +83,7 @@ TEST_CASE("a base with slots computes as the original, and with the adapter as t
 
       const Imported base = import_model(folder / "base.onnx"), original = import_model(kData + name);
       CHECK(base.slots.size() == trained.sites.size());
-      // The slot of the classifier, which is at a graph output, remains.
+      // The slot of the classifier remains in the graph as 3 nodes, because the classifier's result is a graph output.
       CHECK(base.graph.nodes.size() == original.graph.nodes.size() + 3);
       CHECK(base.graph.inputs.size() == original.graph.inputs.size());
       CHECK(difference(output_of(base), output_of(original)) == 0);

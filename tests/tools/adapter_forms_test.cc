@@ -249,7 +249,7 @@ TEST_CASE("exports of several adapters keep their files apart") {
     const std::string run = f / rank;
     REQUIRE(train(base, run, {"--lora", std::string("r=") + rank, "--lora_export", forms, "--max_steps", "1"}).code ==
             0);
-    // The exports are named as files, so each has its own PEFT folder.
+    // The exports are named as files (NAME.onnx), so each one has its own PEFT folder, NAME.
     const std::string name = std::string("out/r") + rank;
     REQUIRE(run_verb({"export", run, "--out", f / (name + ".onnx")}).code == 0);
     CHECK(bytes_of(f / (name + ".onnx_adapter")) == bytes_of(run + "/model.onnx_adapter"));

@@ -181,7 +181,7 @@ TEST_CASE("buckets are summed in one order, whatever each rank has finished and 
         const Tensor told{rows.data(), DType::i64, {5}};
         for (const int slot : order) sums.done(slot, slot == 1 ? &told : nullptr);
       } else {
-        // In this step, rank 1 has no rows.
+        // In window 2, rank 1 has no rows.
         run_backward(sums, order, window == 2 && rank.rank() == 1 ? 0 : order.size());
       }
       if (window == 3) sums.hold();

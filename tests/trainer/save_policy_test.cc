@@ -21,7 +21,7 @@ TEST_CASE("checkpoints within a budget take its share of a run at most, after th
     ++written;
   }
   CHECK(written > 15);
-  // Without the first checkpoint, whose cost is not known before.
+  // The first checkpoint does not count, because its cost is unknown until it is written.
   CHECK(budget.spent() - cost <= SaveBudget::kShare * now);
 }
 

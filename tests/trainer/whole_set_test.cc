@@ -39,8 +39,8 @@ TEST_CASE("the own candidate is the nearest of the whole set, ties and NaN are m
   Nearest whole, parts;
   whole.add(rows, 2, 2);
   for (size_t i = 0; i < 3; ++i) parts.add(std::span(rows).subspan(4 * i, 4), 2, 2);
-  // Cosines: anchor 0: .9988 (own), 1, 0 -> rank 2. 1: .0499, 0 (own), 1 -> rank 3. 2: .7415, .7071, .7071 (own) ->
-  // tie, rank 3.
+  // Cosines of each anchor with the three candidates. Anchor 0: .9988 (own), 1, 0, so rank 2. Anchor 1: .0499, 0 (own),
+  // 1, so rank 3. Anchor 2: .7415, .7071, .7071 (own), so rank 3, because of the tie.
   for (const Nearest* n : {&whole, &parts}) {
     CHECK(n->scores().accuracy == 0);
     CHECK(n->scores().mrr == Catch::Approx((1.0 / 2 + 1.0 / 3 + 1.0 / 3) / 3));
