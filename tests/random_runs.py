@@ -208,7 +208,7 @@ class Verdict:
         for name, value in zip(base[::2], base[1::2]):
             if name.lstrip("-") in flags and name != "--config":
                 words += [name, value]
-            elif name == "--config":  # only the keys that the verb has
+            elif name == "--config":  # passes only the keys that the verb has
                 for key, v in json.loads(pathlib.Path(value).read_text()).items():
                     if key in flags:
                         words += ["--" + key, ",".join(v) if isinstance(v, list) else str(v)]

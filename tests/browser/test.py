@@ -181,7 +181,8 @@ def watch_live(browser, runs, words, screenshots):
     try:
         address = None
         for line in run.stderr:
-            found = re.search(r"shown live at (http://127\.0\.0\.1:\d+/)", line)  # the class names hold an address too
+            # Class names in the data contain an address, too, without this text.
+            found = re.search(r"shown live at (http://127\.0\.0\.1:\d+/)", line)
             if found:
                 address = found.group(1)
                 break

@@ -35,7 +35,7 @@ def sequence(lines, indent):
     items = []
     while lines.peek()[0] == indent and lines.peek()[1].startswith("- "):
         text = lines.peek()[1][2:].strip()
-        if re.match(r"[\w-]+:( |$)", text):  # the first key of a mapping
+        if re.match(r"[\w-]+:( |$)", text):  # the item is a mapping; this is its first key
             lines.lines[lines.at] = " " * (indent + 2) + text
             items.append(mapping(lines, indent + 2))
         else:
@@ -73,7 +73,7 @@ def scalar(lines, text, indent):
         return block_scalar(lines, indent, folded=text == ">-")
     if text.startswith("[") and text.endswith("]"):
         return [unquoted(part.strip()) for part in text[1:-1].split(",")]
-    while lines.peek()[0] > indent:  # a plain scalar over several lines
+    while lines.peek()[0] > indent:  # appends further lines of a plain scalar
         text += " " + lines.peek()[1]
         lines.at += 1
     return unquoted(text)

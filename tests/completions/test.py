@@ -144,7 +144,7 @@ def faults_of(shell, program):
     faults = []
     for (typed, wanted), got in zip(CASES, lines, strict=True):
         wanted = typed if wanted is None else wanted
-        if shell == "zsh" and got == wanted + "=":  # a flag that takes a value; the next space replaces the sign
+        if shell == "zsh" and got == wanted + "=":  # zsh appends = to a flag that takes a value
             continue
         if got.rstrip() != wanted.rstrip():
             faults.append(f"{shell}: after {typed!r} the line is {got!r}, wanted {wanted!r}")

@@ -128,7 +128,8 @@ TEST_CASE("GPU: the same bits in every run and without CUDA graphs", "[gpu]") {
 TEST_CASE("GPU: memory comes back", "[gpu]") {
   const std::shared_ptr<Device> device = gpu_or_skip();
   const Golden g(zoo_entries().front());
-  trained(g, *device, DType::f32, 3);  // state of the device, as the flag of its index checks, is allocated here
+  // The first run also allocates state that the device keeps, such as the flag of its index checks.
+  trained(g, *device, DType::f32, 3);
   const int64_t before = device->memory_in_use();
   trained(g, *device, DType::f32, 3);
   CHECK(device->memory_in_use() == before);

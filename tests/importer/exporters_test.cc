@@ -50,5 +50,5 @@ TEST_CASE("verdicts on files of many exporters", "[discover][exporters]") {
     }
   }
   CHECK(tensors > 200);
-  CHECK(unsure * 100 <= 3 * tensors);  // only a few decisions may be unsure
+  CHECK(unsure * 100 <= 3 * tensors);  // at most 3 % of the decisions may be unsure
 }

@@ -239,7 +239,7 @@ TEST_CASE("encoders, backbones and classifiers are what they were", "[look]") {
     fine(n.output(n.norm(n.tokens(), 32)));
   }
   {
-    Net n;  // no last normalization: CLIP's vision encoder
+    Net n;  // CLIP's vision encoder, which has no last normalization
     fine(n.output(n.tokens()));
   }
   {

@@ -98,7 +98,7 @@ random.seed(args.seed)
 kinds = ["kill", "exit", "message", "stop", "memory", "init_kill", "init_stop"]
 missed = []
 told = {}
-longest = {}  # seconds until the others had ended
+longest = {}  # by kind of fault: seconds until the other ranks had ended
 trial = 0
 while trial < args.trials:
     name, kind, rank = f"run{trial}", kinds[trial % len(kinds)], random.randrange(args.ranks)

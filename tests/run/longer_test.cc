@@ -168,7 +168,7 @@ TEST_CASE("the learning rates of a schedule that is stretched, begun anew, held"
     trained(spec);
     check_rates(spec, {1, 3. / 4, 2. / 4, 1. / 4, 1. / 4, 1. / 4, 1. / 4, 1. / 4});
     spec.output.resume_schedule = "auto";
-    spec.schedule.max_steps = 9;  // a constant rate does not depend on the number of steps
+    spec.schedule.max_steps = 9;  // allowed, because a constant rate does not depend on the number of steps
     trained(spec);
     CHECK(rates(spec).back() == Catch::Approx(1. / 4));
   }

@@ -127,7 +127,7 @@ TEST_CASE("runs with rules around rules and of the second order go on where they
     train(*prepare(rest));
     CHECK(bytes_of(f / "run/model.onnx") == bytes_of(f / "whole/model.onnx"));
     CHECK(last_loss(f / "run") == last_loss(f / "whole"));
-    CHECK(last_loss(f / "whole") < 2.2);  // compared with the first loss, 2.28
+    CHECK(last_loss(f / "whole") < 2.2);  // less than the first loss, 2.28
   }
 }
 

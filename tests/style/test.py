@@ -32,7 +32,7 @@ BANNED = {
         "begin with the noun or verb",
 }
 BANNED_IN_PRODUCT = {**BANNED, r"\brooms?\b": "module"}
-NOT_PROSE = {"tests/language.py", "tests/style/test.py"}  # lists of banned phrases
+NOT_PROSE = {"tests/language.py", "tests/style/test.py"}  # files that list banned phrases
 
 
 def tracked(*patterns):

@@ -34,11 +34,12 @@ std::string plain(std::string name) {
 TEST_CASE("dropout stands where the training-mode export has it") {
   // Known differences from the export for each model: dropouts that are added, and dropouts that are missing.
   const std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> known = {
-      {"distilbert", {{"attention/out_lin/Add"}, {}}},  // the exported attention output has no dropout
+      {"distilbert", {{"attention/out_lin/Add"}, {}}},  // added: the exported attention output has none
       {"albert", {{"albert_layers.0/ffn_output/Add", "albert_layers.0/ffn_output_1/Add"}, {}}},
-      {"electra", {{}, {"/m/classifier/Gather"}}},  // the first dropout of the head, before the dense layer
+      {"electra", {{}, {"/m/classifier/Gather"}}},  // missing: the first dropout of the head, before the dense layer
       {"t5_encoder",
-       {{}, {"DenseReluDense/act/Relu", "final_layer_norm/Mul_1"}}},  // inside the feed-forward layer, and at the end
+       // missing: in the feed-forward layer, and at the end.
+       {{}, {"DenseReluDense/act/Relu", "final_layer_norm/Mul_1"}}},
   };
   const nlohmann::json exports = json_of("dropout.json");
   for (const auto& [name, places] : exports.items()) {

@@ -180,7 +180,7 @@ class Sweeps(unittest.TestCase):
                 wanted = self.curves()[NAMES.index(row["run"])][step] if step else float(whole[row["run"]]["accuracy"])
                 self.assertEqual(float(row["accuracy"]), wanted)
                 self.assertIn(row["state"], said)
-            if rule == "halving":  # without pruning, the runs continue to their ends
+            if rule == "halving":  # continued without pruning, all runs reach their ends
                 self.must(*self.command(out, "--sweep_prune", "none", "--resume", "auto"))
                 self.assertEqual((out / "sweep.csv").read_bytes(), (self.whole / "sweep.csv").read_bytes())
         self.assertGreater(pruned, 0)

@@ -57,7 +57,7 @@ def meet(name, strangers, token=TOKEN):
     messages of rank 0."""
     port = free_port()
     first = start(name, 0, 2, port, token)
-    connected(port).close()  # rank 0 waits for the others
+    connected(port).close()  # returns as soon as rank 0 listens
     kept = strangers(port)
     before = time.time()
     second = start(name, 1, 2, port, token)

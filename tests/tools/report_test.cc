@@ -54,7 +54,7 @@ TEST_CASE("the worst errors of a run of texts are rows that its model predicts w
   must_run({"predict", f / "run/model.onnx", "--inputs", f / "val.csv", "--vocab", f / "vocab.txt", "--out",
             f / "predicted.jsonl"});
   const std::vector<json> predicted = json_lines(f / "predicted.jsonl");
-  std::map<std::string, const json*> wrong;  // key: text
+  std::map<std::string, const json*> wrong;  // key: "TEXT|LABEL"
   size_t wrong_rows = 0;
   for (const json& row : predicted) {
     if (row["label"] == row["predicted_label"]) continue;

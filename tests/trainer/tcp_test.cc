@@ -86,7 +86,7 @@ TEST_CASE("long messages go both ways at once", "[ranks][tcp]") {
 }
 
 TEST_CASE("a rank that is gone is named to those who wait for it", "[ranks][tcp]") {
-  const bool amid = GENERATE(false, true);  // while a long message is sent
+  const bool amid = GENERATE(false, true);  // whether rank 2 ends while a long message is sent
   const int port = free_port();
   const std::vector<std::string> errors =
       on_places({place(0, 3, port), place(1, 3, port), place(2, 3, port)}, [&](Communicator& rank) {

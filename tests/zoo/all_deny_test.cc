@@ -75,7 +75,7 @@ TEST_CASE("an all-deny plan is fp32 bit by bit, on every entry of the zoo", "[zo
     for (const DType low : {DType::f16, DType::bf16}) {
       const PrecisionPlan plan = decide(g.model.graph, deny, low);
       CHECK_FALSE(plan.any_low());
-      CHECK_FALSE(plan.any_f16());  // so the loss scale is 1
+      CHECK_FALSE(plan.any_f16());  // no fp16, so the loss scale is 1
       same = same && bits_of(g, &plan) == plain;
     }
     CHECK(same);
