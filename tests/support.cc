@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 std::string source_root() { return TEST_SOURCE_ROOT; }
 
 std::string test_data(const std::string& name) {
-  const char* named = std::getenv("ONNX_AMP_TEST_DATA");  // a bundle for another machine contains these files
+  const char* named = std::getenv("ONNX_AMP_TEST_DATA");  // set if a bundle for another machine contains these files
   return ((named && *named ? fs::path(named) : fs::path(source_root()) / "tests" / "data") / name).string();
 }
 

@@ -89,7 +89,8 @@ def compile_headers(cc, cxx):
                                                      (cxx, "c++", "c++20", "onnx_amp.hpp")]:
             source = pathlib.Path(folder) / f"user.{'c' if language == 'c' else 'cc'}"
             source.write_text(f"#include <onnx_amp/{header}>\nint main(void) {{ return 0; }}\n")
-            options = [o for o in common if (standard, o) != ("c++98", "-pedantic")]  # C++98 has no int64_t
+            # No -pedantic for C++98, which lacks int64_t.
+            options = [o for o in common if (standard, o) != ("c++98", "-pedantic")]
             subprocess.run([compiler, f"-std={standard}", *options, f"-I{folder}", source], check=True)
 
 

@@ -15,7 +15,7 @@ namespace amp::test {
 class FakeAttention final : public WithClock<cuda::LibraryAttention> {
  public:
   cuda::Attention what;
-  double error = 0;  // added to a result: dq or y
+  double error = 0;  // added to a result: y, or dq of the gradient
   bool refuses = false, waits = true;
   std::vector<uint16_t> bits;  // the dropout mask that was passed
 

@@ -81,7 +81,8 @@ TEST_CASE("names of the operators", "[.operators]") {
 }
 
 TEST_CASE("GPU: kernels agree with the CPU's", "[gpu]") {
-  static const auto& device = *new std::shared_ptr<Device>(gpu_or_skip());  // outlives the CUDA libraries' own clean-up
+  // Never destroyed, because it must outlive the clean-up of CUDA's libraries.
+  static const auto& device = *new std::shared_ptr<Device>(gpu_or_skip());
   const WithThreads one(1);
   for (const auto& [op, spec] : op_specs()) {
     DYNAMIC_SECTION(op) {
@@ -101,7 +102,8 @@ TEST_CASE("GPU: the update is the CPU's", "[gpu]") {
 }
 
 TEST_CASE("GPU: models agree with PyTorch", "[gpu]") {
-  static const auto& device = *new std::shared_ptr<Device>(gpu_or_skip());  // outlives the CUDA libraries' own clean-up
+  // Never destroyed, because it must outlive the clean-up of CUDA's libraries.
+  static const auto& device = *new std::shared_ptr<Device>(gpu_or_skip());
   for (const auto& entry : zoo_entries()) {
     DYNAMIC_SECTION(entry.filename().string()) {
       const Golden g(entry);

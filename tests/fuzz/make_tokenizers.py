@@ -42,7 +42,7 @@ def main():
                     step["precompiled_charsmap"] = "CAAAAAAEAAAAAAAAYQA="
             text = json.dumps(j, ensure_ascii=False, separators=(",", ":"))
         (OUT / f"{name}.json").write_text(text)
-        if name in ("clip", "roberta"):  # also the two files that tokenizer.json replaced
+        if name in ("clip", "roberta"):  # writes also vocab.json and merges.txt
             lines = ["#version: 0.2"] + [" ".join(m) for m in j["model"]["merges"]]
             vocab = json.dumps(j["model"]["vocab"], ensure_ascii=False)
             (OUT / f"{name}_files").write_text(vocab + "\n---\n" + "\n".join(lines) + "\n")

@@ -168,7 +168,7 @@ TEST_CASE("weights that were printed with six digits are told from weights of 32
   Values printed = drawn;
   for (double& x : printed) {
     const double unit = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(x))));
-    x = std::round(x * unit) / unit;  // as printf's "%g" rounds
+    x = std::round(x * unit) / unit;  // to six digits, as printf's "%g" rounds
   }
   CHECK(printed_decimals(tensor({8, 8}, printed)));
   CHECK(printed_decimals(tensor({6}, {0.299, 0.587, 0.114, -0.168736, 128, 0})));

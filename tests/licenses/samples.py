@@ -9,9 +9,9 @@ import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = [  # script, arguments, the folder that it made
+SAMPLES = [  # (script, its arguments, the committed folder that it made)
     ("rossmann", ["{}"], "models/rossmann/sample"),
-    ("unet", ["{}", "1"], "models/unet/sample"),  # the first picture of each part
+    ("unet", ["{}", "1"], "models/unet/sample"),  # "1": only the first picture of each part
     ("xnli", ["--folder", "{}"], "models/xnli/sample"),
     ("xnli", "--folder {} --train 12 --dev 12 --test 12 --languages de en --train_languages de en".split(), "tests/data/xnli"),
 ]

@@ -228,7 +228,8 @@ class TerminalTest(unittest.TestCase):
                 self.assertNotIn("\x1b[1;31m", terminal.output)
                 self.assertNotIn("\x1b[33m", terminal.output)
                 self.assertIn(colored, terminal.output)
-        code, terminal = self.run_in(missing, env={"NO_COLOR": ""})  # https://no-color.org: counts only if not empty
+        # An empty NO_COLOR has no effect (https://no-color.org).
+        code, terminal = self.run_in(missing, env={"NO_COLOR": ""})
         self.assertIn("\x1b[1;31m", terminal.output)
         done = subprocess.run([self.program, *missing], cwd=self.folder, capture_output=True, text=True)
         self.assertNotIn("\x1b", done.stderr)

@@ -138,7 +138,7 @@ TEST_CASE("a terminal gets one line redrawn seldom, anything else a line every f
   const std::string cut = printed(false, 50, [](Progress& p) {
     for (int64_t s = 1; s <= 60; ++s) p.update(at(s, 1));
   });
-  CHECK(cut.find("step 60/250") != std::string::npos);  // the last line of a stopped run
+  CHECK(cut.find("step 60/250") != std::string::npos);  // a stopped run also prints its last line
 }
 
 TEST_CASE("an activity's line fits every width") {

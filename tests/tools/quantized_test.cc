@@ -65,7 +65,8 @@ TEST_CASE("ten steps of integer weights are those of PyTorch's fake quantization
   size_t step = 0;
   for (const nlohmann::json& line : json_lines(f / "run/metrics.jsonl")) {
     REQUIRE(step < std::size(want));
-    CHECK_THAT(line.at("loss").get<double>(), Catch::Matchers::WithinRel(want[step++], 1e-6));  // fp32 rounding
+    // tolerance: fp32 rounding.
+    CHECK_THAT(line.at("loss").get<double>(), Catch::Matchers::WithinRel(want[step++], 1e-6));
   }
   CHECK(step == std::size(want));
   const Imported m = import_model(f / "run/model.onnx");

@@ -109,7 +109,7 @@ struct RankedRun {
     for (const char* name : {"mean", "var"}) graph.values.at(static_cast<size_t>(graph.find(name))).trainable = false;
     options.batchnorm_train = true;
     config.sampler.accumulation = 1;
-    config.max_steps = 12;  // two epochs of six
+    config.max_steps = 12;  // two epochs of six steps
   }
 
   // Trains on `size` ranks. global: samples per micro-batch, over all ranks.

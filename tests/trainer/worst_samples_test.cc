@@ -144,7 +144,7 @@ TEST_CASE("the worst of texts are those of the largest mean loss, told by the to
   CHECK(worst[1].error == Catch::Approx((loss_of(4) + loss_of(5)) / 2));
   CHECK(worst[1].label_token == 0);
 
-  Judged here(Task::seq2seq, "cross_entropy", {});  // labels are at the positions that predict them
+  Judged here(Task::seq2seq, "cross_entropy", {});  // each label is at the position that predicts it
   here.add({2, 2, 3}, {0, 2, 0, 7, 7, 7, 0, 0, 0, kNaN, 0, 0}, ids({2, 2}, {0, kIgnoreIndex, kIgnoreIndex, 1}), {0, 1});
   REQUIRE(here.worst.worst().size() == 2);
   CHECK(std::isinf(here.worst.worst()[0].error));

@@ -78,7 +78,7 @@ Casts check_casts(const Graph& g) {
     const Value& x = g.value(node.in[0]);
     INFO("cast of " << (x.kind == ValueKind::temp ? g.node(x.producer).op->name : x.name) << ", " << node.origin.role
                     << " #" << node.origin.source_node);
-    CHECK(x.dtype == DType::f32);  // kernels in fp32 read 16-bit values without a cast
+    CHECK(x.dtype == DType::f32);  // no casts to fp32, because fp32 kernels read 16-bit values
     CHECK(once.emplace(behind(g, node.in[0]).index, g.value(node.out[0]).dtype).second);
     const bool weight = g.value(behind(g, node.in[0])).kind == ValueKind::param;
     CHECK((weight || wanted_wide(g, node.in[0])));
