@@ -37,7 +37,7 @@ EXCUSES = {
 
 
 class Case:
-    """One node. family: the attributes that its row of the table shows; excuse: key in EXCUSES, or None."""
+    """A test of one node. family: the attributes by which the table groups its cases; excuse: a key of EXCUSES, or None."""
 
     number = 0
 

@@ -30,7 +30,7 @@ TEXT = ["--lr", "2e-4", "--batch_size", "16"]
 
 
 def sentences(data):
-    """Yields classes and numbers for one or two texts."""
+    """Yields the data sets whose rows are one text or two, with a class or a number as the label."""
     glue, xnli, tokenizers = data / "glue", data / "xnli", data / "tokenizers"
     uncased = tokenizers / "bert-base-uncased" / "vocab.txt"
     chinese = tokenizers / "bert-base-chinese" / "vocab.txt"

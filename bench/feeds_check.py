@@ -278,7 +278,7 @@ def grey_images(made):
 
 
 def masks(made):
-    """Compares predicted masks with those of onnxruntime. A row is equal if all of its pixels are."""
+    """Compares predicted masks with those of onnxruntime. A row counts as equal if all pixels of its mask are equal."""
     from PIL import Image
 
     session, tally = made.session(), Tally("share of the pixels")

@@ -1,5 +1,5 @@
-"""Runs the program on an entry of the corpus of unprepared models: verdicts on its tensors, loss,
-gradients, ten steps.
+"""Runs the program on one model of the corpus of unprepared models and compares with PyTorch: which
+tensors are weights, the loss, the gradients, and the losses of ten steps.
 """
 
 import json

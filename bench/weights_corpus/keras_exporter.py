@@ -1,5 +1,5 @@
-"""Cases that TensorFlow exports: Keras models by tf2onnx; "13-tflite" by way of TensorFlow Lite,
-whose converter folds and renames. "-fresh" keeps initial values. The weights are exactly the
+"""Cases that TensorFlow exports: Keras models by tf2onnx. "13-tflite" first converts a model to
+TensorFlow Lite, which folds constants and renames tensors. "-fresh" keeps initial values. The weights are the
 `trainable_variables`, which have other values in the second export (common.py).
 """
 

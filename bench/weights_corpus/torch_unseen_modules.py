@@ -1,5 +1,6 @@
-"""Families of the part `unseen` that are usually written by hand: physics, signals, flows, tables,
-graphs, each with its usual fixed tensors. Written before the rules that they measure (build.py).
+"""Model families of the part `unseen` of the corpus: modules that users write by hand, for physics,
+signals, flows, tables and graphs, with the fixed tensors that such modules usually have. The
+families were written before the rules of importer/discover that they measure (see build.py).
 """
 
 import math

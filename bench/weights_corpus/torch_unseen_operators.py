@@ -1,5 +1,6 @@
-"""Families of the part `unseen` that are usually written by hand: observers, operators, fields,
-forecasts. Written before the rules that they measure (build.py).
+"""Model families of the part `unseen` of the corpus: modules that users write by hand, for
+observers, operators, fields and forecasts. The families were written before the rules of
+importer/discover that they measure (see build.py).
 """
 
 import math

@@ -81,7 +81,7 @@ LoadedAdapter from_peft(const std::string& folder) {
 // which gets no gradient.
 int64_t used_rank(const HostTensor& a, const HostTensor& b) {
   const int64_t in = a.dims()[0], rank = a.dims()[1], out = b.dims()[1];
-  if (in == 0 || out == 0) return 0;  // matrices without elements may state any rank
+  if (in == 0 || out == 0) return 0;  // then A or B has no elements, and a file may give any number as the rank
   const auto zero = [&](int64_t k) {
     for (int64_t i = 0; i < in; ++i) {
       if (a.as<float>()[i * rank + k] != 0) return false;

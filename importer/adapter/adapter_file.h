@@ -21,7 +21,7 @@ struct LoadedAdapter {
   std::vector<LoadedModule> modules;
   bool rslora = false, dora = false;
   bool scaled = false;              // B includes the factor of the map's node, too (.onnx_adapter)
-  int32_t base_sum = 0;             // base_checksum() of the base it was trained on; 0: unknown
+  int32_t base_sum = 0;             // base_checksum() of the model on which the adapter was trained; 0: unknown
   std::optional<PeftAdapter> peft;  // the folder's settings, if the adapter is a PEFT folder
 };
 

@@ -93,7 +93,7 @@ class Fitter {
       const Placement& p = placed_[i];
       const LinearMap& map = maps_[p.map];
       const LoadedModule& m = adapter_.modules[p.module];
-      if (p.size < m.b.dims()[1]) {  // a part of a packed module
+      if (p.size < m.b.dims()[1]) {  // the file's module is packed (such as q|k|v); this map takes a part of it
         const std::vector<LinearMap::Part> pieces = pieces_of(p.module);
         const auto mine = std::find_if(pieces.begin(), pieces.end(), [&](const auto& x) { return x.first == p.from; });
         add_part(map, m, pieces, static_cast<size_t>(mine - pieces.begin()), map.name, out);

@@ -15,8 +15,8 @@ namespace amp {
 struct FittedModule {
   std::string name;      // equals LoraAdapter::name
   std::string module;    // name of the module in the file
-  HostTensor a, b;       // fp32, [in, r] and [r, out of the part]
-  HostTensor magnitude;  // fp32 [out of the part], or null
+  HostTensor a, b;       // fp32: A [in, r] and B [r, n], where n is the number of outputs of the map or part
+  HostTensor magnitude;  // fp32 [n], or null
   double alpha = 0;
 };
 

@@ -62,7 +62,7 @@ struct Fit {
   bool equal(const Fit& o) const { return !better(o) && !o.better(*this); }
 };
 
-// Compares the components before the last ones.
+// Compares the components of the two paths without the last component of each.
 bool compare_paths(const Path& module, const Path& map, Fit& fit) {
   size_t a = module.size() - 1, b = map.size() - 1;
   fit.common = 1;

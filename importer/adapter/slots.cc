@@ -153,7 +153,7 @@ std::vector<AdapterSite> adapter_sites(const SourceGraph& g, const std::vector<F
 
 namespace {
 
-constexpr uint32_t kChecksumMark = 1u << 30;  // other writers store small version numbers in the checksum's place
+constexpr uint32_t kChecksumMark = 1u << 30;  // marks a checksum; other programs store small version numbers here
 
 }  // namespace
 

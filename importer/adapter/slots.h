@@ -18,7 +18,7 @@ struct AdapterSite {
   std::string module;        // "model.layers.0.attn.qkv_proj", from the node's name
   std::string a, b;          // names of the slot's inputs
   bool in_file = false;      // the file has the slot
-  std::vector<int> outputs;  // values that the map's nodes compute; import_model()'s numbering
+  std::vector<int> outputs;  // values that the map's nodes compute, as import_model() numbers them
   double factor = 1;         // alpha of Gemm and FusedMatMul: B in the slot includes it
   bool one_factor = true;    // all nodes of the map have the same factor
   int64_t in = 0, out = 0;
@@ -29,7 +29,7 @@ struct AdapterSite {
 
 // A slot that take_slots() found in the file.
 struct FoundSlot {
-  int output = -1;   // the value y, before the addition
+  int output = -1;   // the value y of the base, to which the slot adds x A B
   std::string a, b;  // names of the inputs
 };
 

@@ -39,7 +39,7 @@ double row_scale(const TensorValues& v, int64_t row, int64_t length) {
 std::vector<Line> lines_of(const TensorValues& v, int64_t count, int64_t length, int64_t between, int64_t step) {
   const int64_t most = std::max<int64_t>(1, kMostElements / length), skip = std::max<int64_t>(1, count / most);
   const int64_t used = std::min(length, kMostElements);
-  std::vector<double> scales;  // scales of the rows, used if the lines are columns
+  std::vector<double> scales;  // if the lines are columns (step > 1): the factor by which each row is divided
   for (int64_t i = 0; i < used && step > 1; ++i) scales.push_back(row_scale(v, i, step));
   std::vector<std::vector<double>> taken;
   std::vector<double> magnitudes;

@@ -60,7 +60,7 @@ class PositionEvidence {
   bool scaler(int v, const std::vector<Use>& uses) const;
   bool input_norm(const Use& u, const HostTensor& data) const;
   bool without_bias(const SourceNode& product) const;
-  double outside_of_layers(int v, const Use& u, Naming naming) const;  // returns log-odds; 0 if it belongs to a layer
+  double outside_of_layers(int v, const Use& u, Naming naming) const;  // returns log-odds; 0 if v belongs to a layer
   bool fixed_product(int v, const std::vector<Use>& uses) const;
   void find_data();
   void find_reached();
@@ -75,7 +75,7 @@ class PositionEvidence {
   std::vector<char> carries_data_, reached_;
   std::vector<char> input_like_;  // the value is a graph input, rearranged or standardized by constants
   bool learned_ = false, raw_is_usual_ = false;
-  bool frozen_norms_ = false;  // every [1,C,1,1] in a Mul or Add may belong to a frozen norm
+  bool frozen_norms_ = false;  // true: constants of shape [1, C, 1, 1] in Mul and Add may belong to frozen norms
 };
 
 }  // namespace amp

@@ -1,6 +1,6 @@
 // Starts at each Add, takes one operand for s (x A) B and searches the other for a product that reads the same x. Names
-// are not read, because every tool names its adapters differently. If x is multiplied by two matrices without an
-// activation between them, and also by a third one, this is worth computing only for an adapter.
+// are not read, because every tool names its adapters differently. A product of x with two matrices and no activation
+// between them, added to a product of x with a third matrix, has no other use than that of an adapter.
 #include "importer/discover/low_rank_pairs.h"
 
 #include <algorithm>

@@ -249,7 +249,7 @@ void apply_trainable(SourceGraph& g, const std::vector<std::string>& globs, cons
 
 void apply_freeze(SourceGraph& g, const ImportOptions& options) {
   const auto master = [&](size_t i) { return g.values[i].tied_to < 0 ? i : static_cast<size_t>(g.values[i].tied_to); };
-  std::map<size_t, std::string> frozen;  // index of the master -> the glob of --freeze that matches it
+  std::map<size_t, std::string> frozen;  // index of the value (of tied values: of the master) -> matching --freeze glob
   for (const std::string& glob : options.freeze) {
     bool any = false;
     for (size_t i = 0; i < g.values.size(); ++i) {

@@ -22,7 +22,7 @@ struct ModelDoc;  // the parsed file (importer/read/doc.h), which export_model()
 // Inputs of a decoder that only inference with a key/value cache needs (importer/surgery/pasts.h).
 struct PastOptions {
   bool empty = true;               // the caches have 0 positions; false: the data feed them
-  bool generates = false;          // generation feeds the caches if it can; the notes differ
+  bool generates = false;          // for text generation, which feeds the caches if it can; only notes differ
   int64_t head_size = -1;          // elements of a head, for caches whose last dimension is open; -1: unknown
   std::vector<std::string> names;  // names of the caches in the folder's configuration, with %d for the layer
 };

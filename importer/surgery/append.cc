@@ -236,7 +236,7 @@ class Appender {
     for (const int v : n.inputs) node.add_input(v < 0 ? std::string() : name_of_value(v));
     for (const int v : n.outputs) node.add_output(v < 0 ? std::string() : names_.at(v));
     for (const auto& [name, value] : n.attrs.items()) {
-      if (name != kDetached) set_attribute(node, name, value);  // only for training
+      if (name != kDetached) set_attribute(node, name, value);  // files lack kDetached: only training reads it
     }
   }
 

@@ -231,7 +231,8 @@ class MapFinder {
     m.kind = MapKind::table;
     m.weight = n.inputs[0];
     Dims dims = g_.value(m.weight).data ? g_.value(m.weight).data.dims() : Dims{};
-    if (const int p = g_.value(m.weight).producer; p >= 0) {  // the head's weight in another shape
+    // A tied table is the packed weight of the output head, which a Reshape brings into the table's shape.
+    if (const int p = g_.value(m.weight).producer; p >= 0) {
       const SourceNode& view = g_.nodes[static_cast<size_t>(p)];
       const SourceValue* shape = stored(view, 1);
       if (view.op != "Reshape" || !shape || !stored(view, 0)) return;

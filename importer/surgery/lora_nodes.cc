@@ -56,7 +56,7 @@ class MapAdapter {
   bool merged_;
   GraphEditor e_, training_;
   std::vector<LoraAdapter> adapters_;
-  int a_ = -1, b_ = -1;  // A and scaled B of the block form
+  int a_ = -1, b_ = -1;  // the A's of all adapters side by side; the block matrix of their scaled B's
   int gain_ = -1;        // DoRA: m / |W + S|, [out]
   int sum_ = -1;         // map's output plus low-rank product, for the current use
 };

@@ -21,8 +21,8 @@ struct AdapterPlan {
 std::vector<LoraAdapter> adapt_map(SourceGraph& g, const LinearMap& map, const std::vector<AdapterPlan>& plans,
                                    const LoraOptions& options, bool base_trains);
 
-// Returns W [in, out] of a product in fp32: a stored weight, or the result of dequantization. Returns an empty tensor
-// if the graph computes W in another way. evaluate: folds constants while the weight is bound.
+// Returns W [in, out] of a product in fp32: a stored weight, or the result of dequantization, which is computed by
+// `evaluate`. Returns an empty tensor if the graph computes W in another way.
 HostTensor dense_weight(const SourceGraph& g, const LinearMap& map, const Evaluator& evaluate);
 
 }  // namespace amp

@@ -17,7 +17,7 @@ namespace {
 struct Reach {
   bool q = false, k = false, v = false;
   bool activation = false, gate = false, residual = false, output = false;
-  std::set<int> maps;  // the maps that read it
+  std::set<int> maps;  // the linear maps that read the value or a result of the operators
 };
 
 bool is_attention(const SourceNode& n) {

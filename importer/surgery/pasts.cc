@@ -214,7 +214,7 @@ class EmptyPasts {
     if (unread)
       add_length(v);
     else
-      usable_ &= keeps_logits(x.name);  // with a cache, the other inputs have other values
+      usable_ &= keeps_logits(x.name);  // a cache needs other numbers for all inputs but that of num_logits_to_keep
   }
 
   // Records a length that attention reads only if there is a past.

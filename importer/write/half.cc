@@ -277,7 +277,7 @@ class HalfConversion {
   std::string read(const std::string& name, bool want_half, Nodes& out) {
     const bool have = half_.count(name) != 0;
     if (have == want_half) return renamed(name);
-    if (have && outputs_.count(name)) return name;  // the producer is followed by a Cast to float32
+    if (have && outputs_.count(name)) return name;  // an output is cast to float32 after its producer
     for (const auto& scope : casts_) {
       if (const auto it = scope.find(name); it != scope.end()) return it->second;
     }

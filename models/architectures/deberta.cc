@@ -79,7 +79,8 @@ class Deberta {
     return net_.op("Mul", m, {x, seen});
   }
 
-  // Builds the table of relative positions, and (S, S): for each pair of positions the row to read from the table.
+  // Sets table_, the table of relative positions, and key_rows_ and query_rows_: the row of the table for each pair of
+  // positions, shape (S, S).
   void relate(NetValue ids, const std::string& m) {
     table_ = net_.weight(m + ".rel_embeddings.weight", {2 * span_, width_}, init_);
     if (norms_positions_) table_ = norm(table_, m + ".LayerNorm");
@@ -120,7 +121,7 @@ class Deberta {
   NetValue split(NetValue x, const std::string& m) {  // (B, S, width) becomes (B, heads, S, head)
     return net_.transpose(net_.reshape(x, m, {0, 0, heads_, head()}), m, {0, 2, 1, 3});
   }
-  // Rearranges a table (2 span, width) to (heads, head, 2 span).
+  // Rearranges a table (2 * span, heads * head) to (heads, head, 2 * span), where head is the width of a head.
   NetValue turned(NetValue x, const std::string& m) {
     return net_.transpose(net_.reshape(x, m, {0, heads_, head()}), m, {1, 2, 0});
   }

@@ -23,8 +23,8 @@ struct CheckedNode {
 };
 std::string operator_name(const CheckedNode& node);  // "Gemm", "com.microsoft::Gelu"
 
-// The new head that training on labeled text would attach to the model. It has `num_labels` outputs. If that is not
-// given, it is chosen as if no existing output had the right number of classes.
+// The new head that training on labeled text would attach to the model. Its number of outputs is `num_labels`. Without
+// `num_labels`, the check assumes that the data has another number of classes than each existing output.
 struct CheckedHead {
   // Outputs that a loss can read without a new head, with their numbers of classes.
   std::vector<std::pair<std::string, int64_t>> own;

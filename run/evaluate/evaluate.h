@@ -36,7 +36,7 @@ GradientsReport write_gradients(const RunSpec& spec, const std::string& inputs, 
 struct HessianReport {
   double loss = 0;
   size_t parameters = 0;
-  double curvature = 0;  // v H v
+  double curvature = 0;  // the dot product of v and H v
 };
 HessianReport write_hessian_product(const RunSpec& spec, const std::string& inputs, const std::string& direction,
                                     const std::string& out, const std::string& dump_graph = {}, const Log& log = {});

@@ -105,7 +105,7 @@ bool use_own(const RunSpec& spec, SourceGraph& g, const std::string& kind, int64
     return !spec.model.output.empty();
   }
   if (predicts_something_else(spec.model, g, *c, output, kind) || scores_tokens(g, *c, output, kind)) return false;
-  // A binary classifier with one logit.
+  // Two classes need no resized classifier if the model's own one has a single logit.
   const bool yes_or_no = labels == 2 && c->labels == 1 && kind == "classification" && !asked;
   if (labels == 0 || labels == c->labels || yes_or_no) {
     if (kind != "none" || asked) {

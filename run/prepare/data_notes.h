@@ -13,8 +13,8 @@ struct RunSpec;
 
 // Logs a note if `batchnorm` is train and
 // * it was requested, and the model has no BatchNorm;
-// * a micro-batch has one sample: every one, or, for a BatchNorm of (B, C), the last one of an epoch. Batch statistics
-//   of one row make each output its bias.
+// * every micro-batch has one sample, or, for a BatchNorm of (B, C), the last one of an epoch has. With the statistics
+//   of a single row, each output of the BatchNorm equals its bias.
 void note_batch_norms(const RunSpec& spec, const SourceGraph& graph, const TrainData& data, const Log& log);
 
 // Logs a note if the numbers of a table are scaled for a model that another program may have trained on unscaled ones.

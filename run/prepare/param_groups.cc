@@ -98,8 +98,9 @@ size_t master(const Values& values, size_t i) {
   return values[i].tied_to < 0 ? i : static_cast<size_t>(values[i].tied_to);
 }
 
-// Returns a parameter's distance from the head, in layers. A LoRA adapter has the depth of its weight. So has the row
-// that stands for a repeated parameter (tie_rows()). All other parameters that surgery added belong to the head (0).
+// Returns a parameter's distance from the head, in layers. A LoRA adapter has the depth of the weight that it adapts. A
+// row that stands for a repeated parameter (tie_rows()) has the depth of that parameter. All other parameters that
+// surgery added belong to the head (depth 0).
 int depth_of(const LayerDepths& layers, const SourceValue& v) {
   for (const char* const suffix : {"", ".lora_A", ".lora_B", ".lora_magnitude", ".row"}) {
     const std::string end = suffix;

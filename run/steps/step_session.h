@@ -108,7 +108,7 @@ class StepSession {
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<BatchEvaluator> evaluator_;
   Tensors outputs_;
-  int64_t per_epoch_ = 1;  // steps
+  int64_t per_epoch_ = 1;  // number of steps in an epoch
   int64_t evaluated_ = 0;  // samples since the last eval_finish()
 };
 

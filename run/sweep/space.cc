@@ -18,7 +18,7 @@ namespace amp {
 namespace {
 
 using nlohmann::ordered_json;
-constexpr uint64_t kStream = 0x7377'6565'7000'0000;  // "sweep"; other streams of Philox have the same seed
+constexpr uint64_t kStream = 0x7377'6565'7000'0000;  // "sweep" in ASCII: differs from other streams of the same seed
 constexpr size_t kLongestName = 120;                 // bytes; file systems allow 255
 // Number of draws for one trial after which the space counts as exhausted.
 constexpr uint64_t kDrawsPerTrial = 100;

@@ -50,7 +50,7 @@ class BoundedCache {
   struct Entry {
     T value;
     int64_t bytes;
-    int64_t used;  // by clock_
+    int64_t used;  // value of clock_ at the last use
   };
   std::map<Key, Entry> entries_;
   int64_t bytes_ = 0, clock_ = 0;

@@ -17,8 +17,9 @@ namespace {
 
 constexpr int kFirst = 3;
 constexpr int64_t kEvery = 256, kEveryEvaluation = 64;
-// Largest difference between two gradients, relative to the largest element. A different order of rounding causes far
-// smaller differences, and a padding token that is read by mistake causes far larger differences.
+// Largest difference between two gradients, relative to the largest element: kTolerance in fp32, kLowTolerance if the
+// plan has 16-bit nodes. A different order of rounding causes far smaller differences, and a padding token that is read
+// by mistake causes far larger ones.
 constexpr double kTolerance = 1e-3, kLowTolerance = 5e-2;
 // Gradients below this size, relative to the largest of all gradients, count as rounding errors.
 constexpr double kFloor = 1e-3;

@@ -30,7 +30,7 @@ std::shared_ptr<const PaddingPlan> PaddingRemoval::plan(const GraphRequest& r) {
     said_why_ = true;
     log_.note(cat("padding is computed too: ", plan->seen_by, " depends on it"));
   }
-  constexpr int64_t kOthers = 4 << 10;  // approximate number of bytes of the key and the rest of the plan
+  constexpr int64_t kOthers = 4 << 10;  // approximate bytes of the key, and of the plan without its graph
   const int64_t bytes = kOthers + (plan->graph ? host_bytes(*plan->graph) : 0);
   plans_.make_room(bytes, programs_.limit(), [](const auto&) {});
   plans_.add(key, plan, bytes);

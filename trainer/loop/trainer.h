@@ -174,11 +174,11 @@ class Trainer {
   TrainerConfig config_;
   StepEngine engine_;
   SkipWatch skips_;
-  double began_;  // seconds
+  double began_;  // time at which training began, in seconds
   std::optional<Plateau> plateau_;
   std::deque<LoadedWindow> pending_;  // submitted steps without a result yet
   int64_t per_epoch_ = 1, first_step_ = 0;
-  int64_t step_ = 0;  // attempted
+  int64_t step_ = 0;  // number of attempted steps
   int64_t saved_step_ = -1;
   SaveBudget budget_;
   std::optional<Checkpoint> held_;  // root only: the best checkpoint, if the budget did not permit writing it yet
@@ -196,7 +196,7 @@ class Trainer {
   std::optional<Metrics> initial_, last_;  // the first and the last evaluation, also before a resume
   int64_t losses_not_finite_ = 0;
   double lr_factor_ = 1;
-  TrainResult fed_;  // sums over the steps of step()
+  TrainResult fed_;  // sums over all calls of step()
 };
 
 }  // namespace amp

@@ -109,7 +109,7 @@ inline const ScheduleRow kTimmPoly{"timm_poly", timm_cycle_keys({{"decay_rate", 
                                    },
                                    "timm's PolyLRScheduler; decay_rate is the power", true};
 
-// Without warmup_prefix the warm-up ends at the curve's value at that time.
+// Without warmup_prefix the warm-up rises to the value that the curve has at the end of the warm-up.
 struct TimmTanh {
   static double wave(double now, double length) {
     const double part = now / length;

@@ -47,7 +47,7 @@ inline const ScheduleRow kTimmWsd{"timm_wsd", TimmWsd::keys("1-sqrt", {}),
                                   [](const SchedulePoint& p) { return TimmWsd::rate(p, false); },
                                   "timm's WSDLRScheduler", true};
 
-// stable_timescale defaults to the warm-up, or to one epoch or update without a warm-up.
+// stable_timescale defaults to the length of the warm-up. Without a warm-up it is one epoch (or one update).
 inline const ScheduleRow kTimmRsqrt{"timm_rsqrt", TimmWsd::keys("linear", {{"stable_timescale", "", 1e-300}}),
                                     [](const SchedulePoint& p) { return TimmWsd::rate(p, true); },
                                     "timm's WSDLRScheduler with a stable phase that falls by the root", true};
