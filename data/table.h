@@ -64,12 +64,12 @@ class Table {
   // Renames a column and replaces its cells by these JSON lists, one per row.
   void set_lists(size_t column, std::string name, const std::vector<std::string>& lists);
   // Calls check(row) for each row, and removes the rows for which it throws an error of Exit::data. Throws the error if
-  // more than TableOptions::most_skipped rows were left out, or if no row would be left. Does nothing if that number is
-  // 0. Returns the rows that are left, by their number before, or nothing if all are left.
+  // more than TableOptions::most_skipped rows were left out, or if no row would be left. Does nothing if most_skipped
+  // is 0. Returns the former numbers of the rows that are left, or nothing if all are left.
   std::vector<int64_t> skip_failing(const std::function<void(int64_t)>& check);
   const std::vector<SkippedRow>& skipped() const { return skipped_; }
   int64_t may_skip() const { return most_skipped_ - static_cast<int64_t>(skipped_.size()); }
-  // Allows the rows of folders to be skipped; rows of files by TableOptions.
+  // Allows `most` rows of a folder to be skipped. For a file, TableOptions::most_skipped has this number.
   void allow_skipped(int64_t most) { most_skipped_ = most; }
   // Notes on rows or bytes that were left out or changed, one sentence each; the caller prints them.
   const std::vector<std::string>& notes() const { return notes_; }

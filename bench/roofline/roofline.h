@@ -52,7 +52,7 @@ StepWork step_work(const ModelRequest& r);
 struct DeviceDescription {
   std::string name;
   double bandwidth = 0;            // bytes per second
-  double flops_of(DType t) const;  // operations per second of products
+  double flops_of(DType t) const;  // operations per second in matrix products of type t
   double node_seconds = 0;         // time that each node of a recorded graph adds
   std::vector<std::pair<std::string, double>> tflops;
 };

@@ -16,7 +16,7 @@ namespace {
 CategoryMap fit_category(const FeatureTable& table, const std::string& name, std::span<const int64_t> rows) {
   const FeatureColumn column = table.column(name);
   std::unordered_set<std::string_view> seen;
-  std::string_view last;  // neighboring rows often have the same text
+  std::string_view last;  // text of the previous row, which is often the same: saves a search in `seen`
   for (const int64_t r : rows) {
     const std::string_view text = column.texts[static_cast<size_t>(r)];
     if (text != last) seen.insert(last = text);

@@ -56,8 +56,8 @@ struct LanguageTexts {
 LanguageTexts encode_language(const Table& table, const Tokenizer& tokenizer, std::shared_ptr<const ChatTemplate> chat,
                               const LanguageOptions& options);
 
-// Returns true if a label counts. The label of the first token does not, because this token has no prediction. Labels:
-// a range of integers.
+// Returns true if any label except the first differs from kIgnoreIndex. The first label has no effect, because no
+// prediction precedes the first token. Labels: a range of integers.
 template <class Labels>
 bool has_something_to_learn(const Labels& labels) {
   return !labels.empty() &&

@@ -13,7 +13,7 @@ namespace amp {
 
 namespace {
 
-// Removes control characters, replaces every space by ' ', and puts spaces around ideographs. lower: also decomposes,
+// Removes control characters, replaces all white space by ' ', and puts ' ' around ideographs. lower: also decomposes,
 // strips accents and lowers case. from: if given, receives for each character the index of its code point in the text.
 void normalize(std::string_view text, bool lower, std::vector<uint32_t>& out, std::vector<int32_t>* from = nullptr) {
   out.clear();

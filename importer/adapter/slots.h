@@ -38,7 +38,8 @@ struct FoundSlot {
 // import_model().
 std::vector<FoundSlot> take_slots(SourceGraph& graph);
 
-// Returns the products (MatMul, MatMulNBits, ...) of a model without adapters.
+// Returns the maps of a model without adapters that are products (MatMul, MatMulNBits, ...). found: the slots that
+// take_slots() removed; a map that had one keeps its names.
 std::vector<AdapterSite> adapter_sites(const SourceGraph& graph, const std::vector<FoundSlot>& found);
 
 // Returns a checksum of the weights of the maps, from 2^30 to 2^31 - 1. It identifies the base that an adapter was

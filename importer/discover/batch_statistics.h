@@ -7,9 +7,9 @@
 
 namespace amp {
 
-// Returns the indices of the nodes: BatchNormalization nodes whose mean depends on a model input, and differences x -
-// ReduceMean(x) over axis 0 (the batch) for an x that depends on a model input. PyTorch's exporters write these for
-// track_running_stats=False.
+// Returns the indices of nodes that normalize by statistics of the batch: BatchNormalization nodes whose mean depends
+// on a model input, and the Sub of x - ReduceMean(x) over axis 0 (the batch) for an x that depends on a model input.
+// PyTorch's exporters write such nodes for track_running_stats=False.
 std::vector<int> batch_statistics(const SourceGraph& g);
 
 }  // namespace amp

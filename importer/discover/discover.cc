@@ -94,7 +94,7 @@ class Discovery {
            clear_.ends.count(without_digits(last_component(name)));
   }
 
-  // Returns the Naming of the most informative name. PyTorch names a tensor that the model itself holds without a dot.
+  // Returns the Naming of the most informative name. PyTorch's names of the outermost module's tensors have no dot.
   Naming own_naming(int v) const {
     const TensorRecord& r = record(v);
     if (!r.initializer) return Naming::made_up;

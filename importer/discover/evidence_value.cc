@@ -162,8 +162,8 @@ class Look {
       return weigh("whole numbers only", {-2, -3, -3, 0});
     if (repeats(v_, data_)) return weigh("its columns repeat their values: a grid of coordinates", {-2, -4, -4, 0});
     if (symmetric(v_)) return weigh("a symmetric matrix", {-1, -2, -2, 0});
-    // Learned or randomly initialized values do not repeat. If a tensor has a generated name, there is no other
-    // evidence.
+    // Learned or randomly initialized values do not repeat. This counts most for generated names, because such a name
+    // is no evidence.
     if (v_.size() >= 4 && irregular(v_)) return weigh("no regularity in its values", {0.5, 0.5, 1.5, 0.5});
     return {};
   }

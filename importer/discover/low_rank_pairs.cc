@@ -143,7 +143,8 @@ class Finder {
     return (table || is_product(*n)) && source(n->inputs[table ? 1 : data_input(*n)], nullptr) == x;
   }
 
-  // Marks the parts of an adapter whose product is `low`. Returns false if `low` is not the product of an adapter.
+  // low, base: the operands of an Add. Marks the parts of an adapter if `low` is x A B, perhaps scaled, and `base` is
+  // computed from a product of the same x with a stored weight. Returns false for other operands.
   bool pair(int low, int base) {
     Branch b;
     const SourceNode* second = maker(source(low, &b.scales));

@@ -49,11 +49,12 @@ class Statistics {
     state(v, what);
   }
 
-  // True if v is read only as this input of this module.
+  // True if no node reads v except those of `module`, the BatchNormalization nodes that share their parameters, and v
+  // is no graph output.
   bool alone(const std::vector<int>& module, int v) const {
     return std::find(g_.outputs.begin(), g_.outputs.end(), v) == g_.outputs.end() &&
-           // Both lists are in ascending order. A node that reads v twice occurs twice in consumers_, so the lists then
-           // differ.
+           // Both lists are in ascending order. A node that reads v by two inputs occurs twice in consumers_, so the
+           // lists then differ.
            consumers_[static_cast<size_t>(v)] == module;
   }
 

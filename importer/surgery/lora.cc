@@ -253,7 +253,8 @@ std::string settings_text(const LoraOptions& o) {
   return text;
 }
 
-// Logs decisions that the user did not request: parts, names as evidence, adapters that stay nodes.
+// Logs decisions that the user did not request: the maps that are adapted by parts, the maps whose roles were guessed
+// from their names, and the adapters that stay nodes.
 void tell_decisions(const LoraOptions& o, const std::vector<const Candidate*>& chosen, LoraResult& out) {
   std::set<const LinearMap*> divided, guessed;
   for (const Candidate* c : chosen) {

@@ -57,7 +57,7 @@ class MapAdapter {
   GraphEditor e_, training_;
   std::vector<LoraAdapter> adapters_;
   int a_ = -1, b_ = -1;  // the A's of all adapters side by side; the block matrix of their scaled B's
-  int gain_ = -1;        // DoRA: m / |W + S|, [out]
+  int gain_ = -1;        // DoRA: m / |W + S|, shape [out]; S = A B of the block form
   int sum_ = -1;         // map's output plus low-rank product, for the current use
 };
 

@@ -269,7 +269,7 @@ class EmptyPasts {
 
   void report() {
     report_pasts();
-    // Generation with the caches feeds these lengths.
+    // In generation with the caches, the inputs unread_ are fed, so the note would be wrong.
     if (!unread_.empty() && !(options_.generates && usable_))
       notes_.push_back(cat("causal attention without a past does not read ", some(unread_), ": not fed"));
     if (!numbers_.empty()) notes_.push_back(cat(some(numbers_), numbers_.size() > 1 ? " are 0" : " is 0"));

@@ -31,7 +31,8 @@ struct Around {
   }
 };
 
-// Copies n positions of `from` to `to`, which differ only in the number of positions.
+// Copies n positions, from position `first` of `from` to position `at` of `to`. The shapes of both tensors differ only
+// in the number of positions, the size of `axis`.
 void copy_positions(const HostTensor& from, int64_t first, HostTensor& to, int64_t at, int64_t n, int axis) {
   const Around a(from.dims(), axis);
   const int64_t have = from.dims()[static_cast<size_t>(axis)], all = to.dims()[static_cast<size_t>(axis)];

@@ -103,7 +103,7 @@ class SampleRows {
     if (kind_ == DataKind::text && task_rule(task_).writes_text())
       tokenizer_ = open_tokenizer(tokenizer_path(spec_), tokenizer_options(spec_.data.text));
     if (kind_ == DataKind::text && task_rule(task_).text == TextForm::own_tokens)
-      return;  // not shown, because a sequence may hold several rows or parts of one
+      return;  // the rows' cells are not shown, because a sample may hold several rows or a part of one
     if (kind_ == DataKind::images) {
       rows_.table = read_image_table(spec_, path_);
       paths_ = image_paths(*rows_.table, image_path_column(spec_.data.images), spec_.data.images.image_root);

@@ -207,7 +207,7 @@ void OutputFolder::lock() {
 void OutputFolder::examine() {
   finish_move(request_.dir + kNewRun, request_.dir);
   finish_move(request_.dir + kFinish, request_.dir);
-  // Removes it only if it is empty: an earlier process was killed after it had moved the files.
+  // rmdir() removes only an empty folder. Such a folder is left if a process was killed after it had moved the files.
   ::rmdir((request_.dir + kNewRun).c_str());
   refuse_foreign();
   for (const std::string& folder : {request_.dir, request_.dir + kNewRun}) {

@@ -28,7 +28,7 @@ BindOptions probe_options(const SourceGraph& g, const std::vector<int>& outputs,
 
 void mark_open_dims(const SourceGraph& g, const std::vector<int>& outputs, int64_t probed, std::vector<Dims>& shapes) {
   std::vector<int64_t> sizes(std::upper_bound(kProbedSizes.begin(), kProbedSizes.end(), probed), kProbedSizes.end());
-  sizes.push_back(probed + 1);  // some models accept only a few tokens
+  sizes.push_back(probed + 1);  // for models that accept few tokens, fewer than the next of kProbedSizes
   const BindOptions before = probe_options(g, outputs, probed);
   for (const int64_t size : sizes) {
     const BindOptions o = probe_options(g, outputs, size);

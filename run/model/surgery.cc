@@ -83,7 +83,7 @@ bool scores_tokens(const SourceGraph& g, const Classifier& c, int output, const 
   try {
     const Dims d = probe_some_size(g, {output})[static_cast<size_t>(output)];
     return d.size() == 2 && d[1] < 0;
-  } catch (const Error&) {  // reported when the graph is built
+  } catch (const Error&) {  // building the training graph will report the same error
     return false;
   }
 }
@@ -200,7 +200,7 @@ int64_t classes_of_output(const SourceGraph& g, int output, Task task) {
   if (!x.rank_known || (d.size() == rank && d[axis] < 0)) {
     try {
       d = probe_some_size(g, {output})[static_cast<size_t>(output)];
-    } catch (const Error&) {  // reported when the graph is built
+    } catch (const Error&) {  // building the training graph will report the same error
       d.clear();
     }
   }

@@ -28,7 +28,7 @@ namespace amp {
 namespace {
 
 constexpr int64_t kSplitRows = 100;                // tables with fewer rows are split only if `val_split` is given
-constexpr const char* kHidden = "[200, 100]";      // fastai's tabular_learner
+constexpr const char* kHidden = "[200, 100]";      // sizes of the hidden layers, as in fastai's tabular_learner
 constexpr double kFirstRate = 1e-3, kShare = 0.1;  // learning rate of new weights; share of rows that is held out
 
 // Replaces the defaults that suit pretrained models, and logs the changed settings in one line.

@@ -33,7 +33,7 @@ double process_seconds();  // seconds since this process started; 0 if unknown
 // Facts that a run collects in addition to its result.
 struct RunFacts {
   std::optional<double> export_difference;    // compare_export()
-  std::optional<Metrics> as_trained;          // the last evaluation, if the file's metrics differ
+  std::optional<Metrics> as_trained;          // the last evaluation in training, if the exported file is evaluated, too
   std::optional<double> first_step_seconds;   // from process start to the end of the first step
   std::optional<PluginMemory> device_memory;  // memory of a GPU at the end of training
   std::optional<UpdateProfile> update;        // `profile` on a GPU

@@ -27,7 +27,7 @@ struct DataSpec {
   bool trim_labels = true;                 // strip spaces around labels
   Default<double> val_split{0};            // fraction of the training data used for validation
   int64_t limit_train = 0, limit_val = 0;  // in samples; 0: all
-  std::string limit_order = "sample";      // samples that a limit keeps: sampled by seed, or the first
+  std::string limit_order = "sample";      // limits keep random samples ("sample") or the first ones ("first")
   int64_t skip_bad_rows = 0;               // rows of each data set that may be left out
   bool shuffle = true, weighted_sampling = false;
 

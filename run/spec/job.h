@@ -5,8 +5,8 @@
 
 namespace amp {
 
-// write: writes a model file in another form; build: creates a model file; convert: writes a checkpoint as a model file
-// or back.
+// write: writes a model file in another form; build: creates a model file; convert: writes a Hugging Face checkpoint as
+// a model file, or a model file as a checkpoint.
 enum class Job { train, evaluate, predict, gradients, check, plan, write, tokenize, build, convert, generate };
 
 using JobSet = uint32_t;

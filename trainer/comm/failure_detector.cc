@@ -198,7 +198,7 @@ class FailureDetector::Channel {
   std::mutex mutex_;  // guards the sockets
   std::vector<Peer> peers_;
   std::string reported_;
-  int stop_ = 0;  // a signal that another process received
+  int stop_ = 0;  // number of a stop signal that another process received; 0: none
   double asked_at_ = 0;
   bool passed_on_ = false;
   std::thread thread_;  // declared last, because the thread uses all other members

@@ -41,7 +41,7 @@ std::map<std::string, int64_t> ignored_labels(const Losses& losses) {
   return out;
 }
 
-// Returns whether each row has a label that is not ignored.
+// Returns one element per row: true if the row has a label that is not ignored.
 std::vector<bool> labeled(const Graph& graph, const RowSelection& rows, const Tensors& inputs) {
   std::vector<bool> out(static_cast<size_t>(rows.places.count()), false);
   const Interpreted labels = interpret(graph, inputs, {});

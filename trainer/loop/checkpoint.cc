@@ -171,8 +171,8 @@ void remove_checkpoint(const std::string& path) {
   try {
     sync_dir(std::filesystem::path(path).parent_path().string());
   } catch (const Error&) {
-    // The rename may not be durable, so the checkpoint is kept: after a power cut, the old name
-    // could show a part of it.
+    // The rename may not be durable. If the files were removed now, a power cut could leave a damaged checkpoint under
+    // the old name. So the checkpoint is kept and gets its old name back.
     if (::rename(aside.c_str(), path.c_str()) != 0) storage_error("cannot rename back", aside, errno);
     throw;
   }

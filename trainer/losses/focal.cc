@@ -30,7 +30,8 @@ ValueId binary_focal(Builder& b, const LossSpec& spec, ValueId x, ValueId label)
 Sums focal(Builder& b, const LossSpec& spec, const LossInputs& in) {
   const ValueId out = in.outputs[0];
   if (numel(b.dims(out)) == numel(b.dims(in.label))) return {binary_focal(b, spec, out, in.label)};
-  // The loss for class ids is (1 - p_y)^gamma w_y (-log p_y).
+  // The loss for class ids is (1 - p_y)^gamma w_y (-log p_y), where p_y and w_y are the probability and the weight of
+  // the label's class y.
   const Picked p = pick(b, spec, class_rows(b, spec, out, in.label));
   const double gamma = spec.number("gamma");
   ValueId l = p.own;

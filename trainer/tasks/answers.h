@@ -73,7 +73,8 @@ class AnswerScores {
   // Return means over the questions whose samples were added.
   double exact_match() const;
   double f1() const;
-  // Returns the Jaccard index of the texts as they are, with the best given answer; 0 for a question without an answer.
+  // Returns the Jaccard index of the words of the predicted answer and of the most similar reference answer. Words are
+  // in lower case. A question without reference answers has index 0.
   double jaccard() const;
   // Returns the scores of SQuAD 2.0's script under its names, as fractions of 1: scores of questions with answers and
   // of those without, and the best thresholds on these questions.
