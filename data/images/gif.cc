@@ -110,7 +110,7 @@ Image decode_gif(const EncodedImage& file) {
 }
 
 std::optional<ImageSize> gif_size(const EncodedImage& file) {
-  if (!file.whole) return std::nullopt;  // the first picture may be larger than the header's screen
+  if (!file.whole) return std::nullopt;  // the header's size is not enough: the first picture may be larger
   GifReader r(file);
   r.find_picture();
   return ImageSize{r.height, r.width};

@@ -122,7 +122,7 @@ Probed examine(const ModelSpec& model, const SourceGraph& g, const PrecisionPlan
   o.outputs = p.outputs;
   o.input_dims = probe_dims(g, p.outputs, kBatch, kLength);
   p.probe = probe(g, table, o, trainable, cpu_evaluator());
-  for (const int64_t size : kProbedSizes) {  // a pooling window may only fit into larger images
+  for (const int64_t size : kProbedSizes) {  // tries larger images: a pooling window may not fit into small ones
     if (std::none_of(p.probe.forward.begin(), p.probe.forward.end(),
                      [](const auto& fault) { return fault.second.exit() != Exit::unsupported; }))
       break;

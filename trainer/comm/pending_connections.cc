@@ -17,9 +17,9 @@ namespace amp {
 
 namespace {
 
-constexpr double kPendingSeconds = 5;  // time for the handshake
-constexpr int kMostPending = 128;      // in addition to the ranks that are expected
-constexpr int kAcceptsAtOnce = 64;     // between two checks of the pending connections
+constexpr double kPendingSeconds = 5;  // time that a peer has for the handshake
+constexpr int kMostPending = 128;      // largest number of pending connections in addition to those of expected ranks
+constexpr int kAcceptsAtOnce = 64;     // connections accepted at most between two checks of the pending ones
 
 bool out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 

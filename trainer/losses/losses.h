@@ -51,8 +51,8 @@ struct Losses {
   Losses(LossSpec one) : parts{std::move(one)} {}  // implicit: a run often has a single loss
   std::vector<LossSpec> parts;
 
-  std::vector<std::string> outputs() const;  // unique
-  std::vector<std::string> labels() const;   // unique
+  std::vector<std::string> outputs() const;  // the outputs of all parts, each name once
+  std::vector<std::string> labels() const;   // the labels of all parts, each name once
   bool wants_teacher() const;                // a loss reads a teacher's outputs from the batch
   std::string key() const;                   // losses with different graphs have different keys
 };
