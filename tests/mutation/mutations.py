@@ -1,4 +1,4 @@
-"""Reads the lists of mutations, mutations.txt and held_out.txt. An entry is
+"""Reads the lists of mutations, mutations.txt, held_out.txt and held_out_2.txt. An entry is
 
     file: programs
     - the original line, which must be in the file exactly once
@@ -6,13 +6,13 @@
     = why no test can notice it (only for equivalent mutations)
 
 Indentation does not count. `programs` are the test programs that should notice, without "test_", in the order in which
-they run. Entries are numbered from 1, through both lists. A line that starts with # is a comment."""
+they run. Entries are numbered from 1, through all lists. A line that starts with # is a comment."""
 import dataclasses
 import pathlib
 
 import switch
 
-LISTS = ["mutations", "held_out"]
+LISTS = ["mutations", "held_out", "held_out_2"]
 MODULES = "base graph ops backend importer precision data models trainer run tools".split()
 
 
