@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Mutation testing: one-line faults of mutations.txt and held_out.txt, and which of them the tests detect.
+"""Mutation testing: one-line faults of the lists beside this file, and which of them the tests detect.
 
     tests/mutation/mutate.py                  builds once with all mutations, and runs the tests of each
     tests/mutation/mutate.py --changed main   only files that changed since main, for at most 15 minutes
     tests/mutation/mutate.py --only 17        one mutation; again after a test was added
     tests/mutation/mutate.py --list held_out  one of the lists
+    tests/mutation/mutate.py --record FILE    continues a run that was stopped: skips trials whose results are in FILE
     tests/mutation/mutate.py --check          only checks that every entry of the list still matches its file
 
 The sources are copied to --work, where each mutated line becomes a choice between both lines by the environment
 variable ONNX_AMP_MUTATION (switch.py). So one build serves all mutations. A mutation is killed if one of its test
-programs fails, or runs for much longer than without mutation."""
+programs fails, or runs for much longer than without mutation. The test cases whose source includes a header of the mutated
+file run first, because they are few and most likely to fail; then the whole programs, the fastest first."""
 import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
 import shutil
@@ -88,10 +91,20 @@ def build(work, programs, arguments):
     subprocess.run(["ninja", "-C", "build", *jobs, *(f"test_{p}" for p in programs)], cwd=work, check=True)
 
 
-def run(work, program, number, seconds):
-    """Returns ("passed", "failed" or "timeout", seconds) of one test program."""
+def near_tests(program, file):
+    """Returns a filter of Catch2 for the test cases of the sources that include the header of a mutated file, or of
+    its folder's main header; empty without any."""
+    path = pathlib.Path(file)
+    headers = {f'"{path.with_suffix(".h")}"', f'"{path.parent / path.parent.name}.h"'}
+    sources = (ROOT / "tests" / program).glob("*.cc")
+    return ",".join(f"[#{s.stem}]" for s in sorted(sources) if any(h in s.read_text() for h in headers))
+
+
+def run(work, program, number, seconds, tests=""):
+    """Returns ("passed", "failed" or "timeout", seconds) of one test program, or of some of its test cases."""
     began = time.monotonic()
     command = [work / f"build/tests/test_{program}", "--abort", "--colour-mode", "none"]
+    command += ["--filenames-as-tags", "--allow-running-no-tests", tests] if tests else []
     environment = os.environ | {"ONNX_AMP_MUTATION": str(number), "OMP_WAIT_POLICY": "passive"}
     log = work / f"build/mutation_{number}_{program}.log"
     with open(log, "w") as out:
@@ -113,24 +126,31 @@ def run(work, program, number, seconds):
 
 
 class Trials:
-    def __init__(self, work, programs):
+    def __init__(self, work, programs, jobs):
         self.work, self.limits = work, {}
-        for program in programs:
-            result, seconds = run(work, program, 0, 1800)
-            print(f"without mutation: test_{program} {result} in {seconds:.0f} s", flush=True)
-            if result != "passed":
-                sys.exit(f"test_{program} must pass without mutation: {work}/build/mutation_0_{program}.log")
-            self.limits[program] = 30 + 4 * seconds
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for program, (result, seconds) in zip(programs, pool.map(lambda p: run(work, p, 0, 1800), programs)):
+                print(f"without mutation: test_{program} {result} in {seconds:.0f} s", flush=True)
+                if result != "passed":
+                    sys.exit(f"test_{program} must pass without mutation: {work}/build/mutation_0_{program}.log")
+                self.limits[program] = 30 + 4 * seconds
 
     def try_one(self, m):
         """Returns ("killed" or "survived", the test program that failed, seconds)."""
-        total = 0.0
-        for program in m.programs:
-            result, seconds = run(self.work, program, m.number, self.limits[program])
+        total, programs = 0.0, sorted(m.programs, key=self.limits.get)
+        near = [(p, tests) for p in programs if (tests := near_tests(p, m.file))]
+        for program, tests in near + [(p, "") for p in programs]:
+            result, seconds = run(self.work, program, m.number, self.limits[program], tests)
             total += seconds
             if result != "passed":
                 return "killed", f"test_{program}" + (" (timeout)" if result == "timeout" else ""), total
         return "survived", " ".join(m.programs), total
+
+
+def recorded(path):
+    """Returns results that an earlier run with --record wrote, by the entry's file and both lines."""
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    return {tuple(r["mutation"]): tuple(r["result"]) for r in map(json.loads, lines)}
 
 
 def report(results, chosen, stale):
@@ -155,6 +175,7 @@ def arguments_of(words):
     p.add_argument("--modules", nargs="+", metavar="MODULE", help="mutations of these folders")
     p.add_argument("--first_program", action="store_true", help="only the first test program of each: a lower bound")
     p.add_argument("--every", type=int, default=1, metavar="N", help="every N-th mutation: a sample")
+    p.add_argument("--record", type=pathlib.Path, metavar="FILE", help="file of results: read, and appended to")
     p.add_argument("--minutes", type=float, help="no new trial after this time (--changed: 15)")
     p.add_argument("--jobs", type=int, default=1, help="trials at a time")
     p.add_argument("--build_jobs", type=int, help="ninja -j")
@@ -186,19 +207,24 @@ def main():
         print(f"{len(entries)} mutations, {len(stale)} stale")
         return 1 if stale else 0
     chosen = [m for m in selected(entries, a) if not m.stale]
-    trials = [m for m in chosen if not m.equivalent]
+    known = recorded(a.record)
+    results = {m.number: known[m.key] for m in chosen if m.key in known}
+    trials = [m for m in chosen if not m.equivalent and m.number not in results]
     for m in trials:
         m.programs = m.programs[:1] if a.first_program else m.programs
     programs = sorted({p for m in trials for p in m.programs})
-    copy_sources(a.work, trials)
+    copy_sources(a.work, [m for m in chosen if not m.equivalent])
     build(a.work, programs, a)
-    runner, results = Trials(a.work, programs), {}
+    runner = Trials(a.work, programs, a.jobs)
     minutes = a.minutes or (15 if a.changed else 0)
     until = time.monotonic() + 60 * minutes if minutes else float("inf")
 
     def one(m):
         if time.monotonic() < until:
             results[m.number] = runner.try_one(m)
+            if a.record:
+                with open(a.record, "a") as out:
+                    out.write(json.dumps({"mutation": m.key, "result": results[m.number]}) + "\n")
             result, by, seconds = results[m.number]
             print(f"{result} {m.number} {m.file}:{m.line} by {by} in {seconds:.0f} s", flush=True)
 

@@ -28,6 +28,10 @@ class Mutation:
     line: int = 0         # in the file, from 1
     stale: str = ""       # the reason why the entry does not fit the file
 
+    @property
+    def key(self):
+        return self.file, self.old, self.new
+
     def switched(self):
         return switch.choice(self.old, self.new, f"::amp_mutation::is({self.number})")
 
