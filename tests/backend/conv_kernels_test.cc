@@ -292,11 +292,22 @@ TEST_CASE("each form of convolution agrees with plain loops in fp64", "[backend]
       {2, 3, 1, 1, {1, 40, 37}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},
       {3, 5, 1, 1, {1, 33, 70}, {1, 5, 5}, one, {0, 2, 2}, one},
       {1, 1, 18, 33, {4, 6, 5}, {2, 3, 3}, {2, 1, 1}, {1, 1, 1}, one},
-      {64, 1, 6, 16, {1, 14, 14}, {1, 5, 5}, one, none, one},  // vectorized over images
-      {35, 2, 3, 5, {1, 7, 9}, {1, 5, 3}, {1, 2, 1}, {0, 2, 1}, {1, 1, 2}},
-      {17, 1, 7, 11, {3, 4, 5}, {2, 2, 3}, one, {1, 0, 1}, one},
+      {64, 1, 6, 16, {1, 14, 14}, {1, 5, 5}, one, none, one},                // vectorized over images
+      {44, 2, 3, 5, {1, 7, 9}, {1, 5, 3}, {1, 2, 1}, {0, 2, 1}, {1, 1, 2}},  // 3 vectors, the last one not full
+      {29, 1, 7, 11, {3, 4, 5}, {2, 2, 3}, one, {1, 0, 1}, one},
       {2, 1, 24, 40, {1, 9, 8}, {1, 1, 1}, one, none, one},  // pointwise: products
+      {3, 1, 31, 65, {1, 6, 6}, {1, 1, 1}, one, none, one},
       {5, 2, 16, 12, {1, 8, 8}, {1, 1, 1}, one, none, one},
   };
   for (const Shape& s : shapes) check_all(s);
+
+  // check_all() leaves out kernels that do not fit a shape. Each kernel must fit some shapes, also of odd sizes.
+  const auto fitting = [&](const auto& fits) {
+    return std::count_if(std::begin(shapes), std::end(shapes), [&](const Shape& s) { return fits(conv_shape_of(s)); });
+  };
+  CHECK(fitting([](const ConvShape& s) { return conv_batch_fits(s) && s.n % 16 != 0; }) >= 2);
+  CHECK(fitting([](const ConvShape& s) { return conv_depthwise_fits(s) && s.window[2].out % 4 != 0; }) >= 2);
+  CHECK(fitting([](const ConvShape& s) { return conv_depthwise_planes_fits(s) && s.window[2].out % 4 != 0; }) >= 2);
+  CHECK(fitting([](const ConvShape& s) { return conv_winograd_fits(s) && s.window[2].out % 4 != 0; }) >= 2);
+  CHECK(fitting([](const ConvShape& s) { return conv_pointwise_fits(s) && s.out_size() % 16 != 0; }) >= 2);
 }

@@ -11,7 +11,7 @@
 The sources are copied to --work, where each mutated line becomes a choice between both lines by the environment
 variable ONNX_AMP_MUTATION (switch.py). So one build serves all mutations. A mutation is killed if one of its test
 programs fails, or runs for much longer than without mutation. The test cases whose source includes a header of the mutated
-file run first, because they are few and most likely to fail; then the whole programs, the fastest first."""
+file run first, because they are few and most likely to fail; then the whole programs."""
 import argparse
 import concurrent.futures
 import json
@@ -20,6 +20,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import mutations
@@ -126,21 +127,25 @@ def run(work, program, number, seconds, tests=""):
 
 
 class Trials:
-    def __init__(self, work, programs, jobs):
-        self.work, self.limits = work, {}
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            for program, (result, seconds) in zip(programs, pool.map(lambda p: run(work, p, 0, 1800), programs)):
-                print(f"without mutation: test_{program} {result} in {seconds:.0f} s", flush=True)
+    def __init__(self, work):
+        self.work, self.usual, self.lock = work, {}, threading.Lock()
+
+    def seconds(self, program, tests):
+        """Returns the seconds of a test program, or of some of its test cases, without mutation. They must pass."""
+        with self.lock:
+            if (program, tests) not in self.usual:
+                result, seconds = run(self.work, program, 0, 1800, tests)
+                print(f"without mutation: test_{program} {tests} {result} in {seconds:.0f} s", flush=True)
                 if result != "passed":
-                    sys.exit(f"test_{program} must pass without mutation: {work}/build/mutation_0_{program}.log")
-                self.limits[program] = 30 + 4 * seconds
+                    sys.exit(f"test_{program} must pass without mutation: {self.work}/build/mutation_0_{program}.log")
+                self.usual[program, tests] = seconds
+            return self.usual[program, tests]
 
     def try_one(self, m):
         """Returns ("killed" or "survived", the test program that failed, seconds)."""
-        total, programs = 0.0, sorted(m.programs, key=self.limits.get)
-        near = [(p, tests) for p in programs if (tests := near_tests(p, m.file))]
-        for program, tests in near + [(p, "") for p in programs]:
-            result, seconds = run(self.work, program, m.number, self.limits[program], tests)
+        total, near = 0.0, [(p, tests) for p in m.programs if (tests := near_tests(p, m.file))]
+        for program, tests in near + [(p, "") for p in m.programs]:
+            result, seconds = run(self.work, program, m.number, 30 + 4 * self.seconds(program, tests), tests)
             total += seconds
             if result != "passed":
                 return "killed", f"test_{program}" + (" (timeout)" if result == "timeout" else ""), total
@@ -215,7 +220,7 @@ def main():
     programs = sorted({p for m in trials for p in m.programs})
     copy_sources(a.work, [m for m in chosen if not m.equivalent])
     build(a.work, programs, a)
-    runner = Trials(a.work, programs, a.jobs)
+    runner = Trials(a.work)
     minutes = a.minutes or (15 if a.changed else 0)
     until = time.monotonic() + 60 * minutes if minutes else float("inf")
 

@@ -13,7 +13,7 @@ using Strings = std::vector<std::string>;
 TEST_CASE("entities and their scores are seqeval's") {
   std::ifstream in(test::test_data("trainer/entities.json"));
   const auto cases = nlohmann::json::parse(in);
-  REQUIRE(cases.size() == 40);
+  REQUIRE(cases.size() == 80);
   for (const auto& c : cases) {
     EntityScores scores;
     for (size_t i = 0; i < c["wanted"].size(); ++i) {

@@ -166,7 +166,16 @@ inline void require_equal(const std::vector<Replica>& ranks) {
   }
 }
 
-// Checks that all ranks skip a step in which one rank overflows. In fp16, this happens in two of twelve steps.
+// Two runs that skip all of their steps would be equal, too.
+inline void require_every_step_applied(const Replica& r) {
+  for (size_t s = 0; s < r.params.size(); ++s) {
+    INFO("step " << s);
+    CHECK_FALSE(r.skipped[s]);
+    if (s > 0) CHECK(r.params[s] != r.params[s - 1]);
+  }
+}
+
+// In fp16, gradients of one rank overflow in two of twelve steps.
 inline void require_skipped_together(RankedRun& job) {
   job.config.max_steps = 12;
   job.config.scale.init = 1024;
@@ -220,6 +229,8 @@ inline void require_shared_alike(RankedRun& plain, RankedRun& sharded) {
     require_equal(have);
     CHECK(have[0].params == want[0].params);
     CHECK(have[0].norms == want[0].norms);
+    CHECK(std::count(want[0].skipped.begin(), want[0].skipped.end(), true) == (plain.inject ? 1 : 0));
+    CHECK(want[0].params.back() != want[0].params.front());
     for (const int64_t step : {10, 12}) {
       const Checkpoint a = saved(plain, step), b = saved(sharded, step);
       REQUIRE(a.tensors.size() == b.tensors.size());

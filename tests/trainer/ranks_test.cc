@@ -115,6 +115,7 @@ TEST_CASE("every rule of the update sees the gradients of all ranks", "[ranks]")
   const std::vector<Replica> one = job.run(1, 8), two = job.run(2, 8);
   require_equal(two);
   CHECK(furthest(two[0].losses, one[0].losses) <= 1e-5);
+  require_every_step_applied(one[0]);
 }
 
 // The mean of the input does not depend on the division of the rows among ranks. At the end of an epoch one of two

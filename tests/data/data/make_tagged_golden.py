@@ -38,12 +38,16 @@ with open("tagged.jsonl", "w", encoding="utf-8") as f:
                 previous = word
             f.write(json.dumps([lower, length, t["input_ids"], labels]) + "\n")
 
-rng = random.Random(5)
-tags = ["O", "B-a", "I-a", "E-a", "S-a", "B-b-c", "I-b-c"]
-cases = []
-for _ in range(40):
-    wanted = [rng.choices(tags, weights=[4, 2, 2, 1, 1, 2, 2], k=rng.randint(1, 9)) for _ in range(4)]
-    got = [[t if rng.random() < 0.7 else rng.choice(tags) for t in w] for w in wanted]
-    cases.append({"wanted": wanted, "predicted": got, "entities": [get_entities(w) for w in wanted],
-                  "scores": [precision_score(wanted, got), recall_score(wanted, got), f1_score(wanted, got)]})
+def random_cases(seed, count, tags, weights):
+    rng = random.Random(seed)
+    for _ in range(count):
+        wanted = [rng.choices(tags, weights=weights, k=rng.randint(1, 9)) for _ in range(4)]
+        got = [[t if rng.random() < 0.7 else rng.choice(tags) for t in w] for w in wanted]
+        yield {"wanted": wanted, "predicted": got, "entities": [get_entities(w) for w in wanted],
+               "scores": [precision_score(wanted, got), recall_score(wanted, got), f1_score(wanted, got)]}
+
+
+cases = list(random_cases(5, 40, ["O", "B-a", "I-a", "E-a", "S-a", "B-b-c", "I-b-c"], [4, 2, 2, 1, 1, 2, 2]))
+# Marks without a type, and ".", which seqeval takes as outside of entities.
+cases += random_cases(6, 40, ["O", ".", "B", "I", "E", "S", "I-a", "E-b-c"], [2, 4, 2, 3, 1, 1, 2, 1])
 json.dump(cases, open("../trainer/entities.json", "w"))
