@@ -1,7 +1,10 @@
 // Tests which tensors are trained, how they are named, and which are tied. trained.json lists the tensors that PyTorch
 // trained.
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <sstream>
 
 #include "importer/discover/describe.h"
 #include "importer/write/export.h"
@@ -172,6 +175,87 @@ TEST_CASE("lost names get an alias from the node's scope", "[discover]") {
       describe_parameters_json(out.graph).substr(0, describe_parameters_json(out.graph).find('\n')));
   CHECK(row["alias"] == "bert.layer.0.query.weight");
   CHECK(row["dims"] == nlohmann::json::array({2, 2}));
+}
+
+TEST_CASE("the JSON row of a tensor states what the graph has", "[discover]") {
+  const TempDir f;
+  ImportOptions options;
+  options.freeze = {"w"};
+  const Imported m = import_text(f, R"(
+    <ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,2] y)
+    <float[2,2] w = {1,2,3,4}, float[2,2] v = {5,6,7,8}, float[2,2] copy = {5,7,6,8}, float16[2] bias = {15360,14336},
+     float[1] gain = {2}>
+    { a = MatMul (x, w) b = MatMul (a, v) c = MatMul (b, copy) d = Mul (c, gain)
+      k = Cast <to = 1> (bias) y = Add (d, k) })",
+                                 options);
+  std::map<std::string, nlohmann::json> rows;
+  std::istringstream lines(describe_tensors_json(m.graph, m.verdicts));
+  for (std::string line; std::getline(lines, line);) {
+    const auto row = nlohmann::json::parse(line);
+    rows[row.at("name")] = row;
+  }
+  REQUIRE(rows.size() == 5);
+  const auto is = [&](const char* name, bool parameter, bool trainable, const Dims& dims, const std::string& dtype) {
+    INFO(name);
+    const nlohmann::json& row = rows.at(name);
+    CHECK(row.at("parameter") == parameter);
+    CHECK(row.at("trainable") == trainable);
+    CHECK(row.at("dims").get<Dims>() == dims);
+    CHECK(row.at("count") == numel(dims));
+    CHECK(row.at("dtype") == dtype);
+    CHECK(row.at("reason") == value(m.graph, name).reason);
+    CHECK(row.at("unsure") == false);
+  };
+  is("w", true, false, {2, 2}, "float32");
+  is("v", true, true, {2, 2}, "float32");
+  is("copy", true, true, {2, 2}, "float32");
+  is("bias", true, true, {2}, "float16");
+  is("gain", false, false, {1}, "float32");
+  CHECK(rows.at("copy").at("tied_to") == "v");
+  CHECK(rows.at("copy").at("tied_transposed") == true);
+  CHECK(rows.at("v").at("tied_to").is_null());
+  CHECK(rows.at("v").at("tied_transposed") == false);
+  const ParameterCount count = count_parameters(m.graph);
+  CHECK(count.tensors == 2);
+  CHECK(count.elements == 6);
+  CHECK(count.frozen_tensors == 1);
+  CHECK(count.frozen_elements == 4);
+  std::istringstream parameters(describe_parameters_json(m.graph, m.verdicts));
+  size_t listed = 0;
+  for (std::string line; std::getline(parameters, line); ++listed)
+    CHECK(nlohmann::json::parse(line) == rows.at(nlohmann::json::parse(line).at("name")));
+  CHECK(listed == 4);
+}
+
+TEST_CASE("a tensor's stated dims and type are those of its values", "[discover]") {
+  size_t stated = 0, masters = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(kData)) {
+    if (file.path().extension() != ".onnx") continue;
+    for (const bool quantized : {false, true}) {
+      INFO(file.path());
+      ImportOptions options;
+      options.train_quantized = quantized;
+      std::optional<Imported> m;
+      try {
+        m = import_model(file.path().string(), options);
+      } catch (const Error&) {
+        continue;  // files that other tests expect to be refused
+      }
+      for (const SourceValue& v : m->graph.values) {
+        if (!v.data) continue;
+        INFO(v.name);
+        if (v.dtype_known) CHECK(v.dtype == v.data.dtype());
+        if (!v.rank_known) continue;
+        ++stated;
+        masters += v.name.find("/master") != std::string::npos;
+        Dims dims;
+        for (const Dim& d : v.dims) dims.push_back(d.symbol.empty() ? d.value : -1);
+        CHECK(dims == v.data.dims());
+      }
+    }
+  }
+  CHECK(stated > 100);
+  CHECK(masters > 2);
 }
 
 TEST_CASE("weights that ConstantOfShape makes are trained, other fills stay nodes", "[discover]") {

@@ -325,6 +325,29 @@ TEST_CASE("branches in 16 bits, weights as outputs and float32 files are convert
   CHECK(whole(f, plain).SerializeAsString() == parse(kMlp).SerializeAsString());
 }
 
+TEST_CASE("outputs of branches that are no floating-point numbers keep their types in 16 bits", "[half]") {
+  const TempDir f;
+  const onnx::ModelProto p = half(f, import_text(f, R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] x, bool c) => (float[2] y, int64[1] n, bool[2] large) <float[2] k = {1, 2}>
+    { h = Mul (x, k)
+      y, n, large = If (c) <then_branch = a () => (float[2] p, int64[1] s, bool[2] u)
+                              { p = Add (h, k) s = Shape (p) u = Greater (p, k) },
+                            else_branch = e () => (float[2] q, int64[1] t, bool[2] v)
+                              { q = Sub (h, k) t = Shape (q) v = Less (q, k) }> })"));
+  size_t branches = 0;
+  for (const auto& n : p.graph().node()) {
+    for (const auto& a : n.attribute()) {
+      if (!a.has_g()) continue;
+      ++branches;
+      const auto type = [&](int i) { return a.g().output(i).type().tensor_type().elem_type(); };
+      CHECK(type(0) == onnx::TensorProto::FLOAT16);
+      CHECK(type(1) == onnx::TensorProto::INT64);
+      CHECK(type(2) == onnx::TensorProto::BOOL);
+    }
+  }
+  CHECK(branches == 2);
+}
+
 // ConstantOfShape supports bfloat16 from opset 20 on, Constant and Cast from 13 on. The checker runs inside
 // export_model.
 TEST_CASE("a fill whose opset has no bfloat16 stays float32", "[half]") {

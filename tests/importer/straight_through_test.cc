@@ -156,10 +156,19 @@ TEST_CASE("a dynamically quantized product has the gradient of its floating one"
   const std::string head = R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[N,4] x) => (float[N,4] y)
     <float[4] gamma = {1.1,0.9,1.2,0.8}, float[4] beta = {0.1,0.2,0.3,0.1}, int8[4,4] W = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7},
-     float W_scale = {0.0123}, int8 W_zero_point = {0}, float[4] bias = {0.1,0.2,0.3,0.4}>
+     float W_scale = {0.0123}, int8 W_zero_point = {0}, float[4] bias = {0.1,0.2,0.3,0.4}, int64[1] flat = {1},
+     int64[1] first = {0}>
     { n = LayerNormalization <axis = -1> (x, gamma, beta) )";
+  // Exporters reshape and cast a scale before the product.
+  const std::string scaled = GENERATE("t = Mul (s, W_scale)",
+                                      "a = Reshape (s, flat)  b = Unsqueeze (a, first)  d = Identity (b)  "
+                                      "e = Transpose (d)  r = Squeeze (e, first)  u = Cast <to = 1> (r)  "
+                                      "t = Mul (u, W_scale)",
+                                      "o = Mul (s, W_scale)  a = Reshape (o, flat)  t = Unsqueeze (a, first)");
+  INFO(scaled);
   const Imported m = import_text(f, head + R"(q, s, z = DynamicQuantizeLinear (n)
-      i = MatMulInteger (q, W, z, W_zero_point)  c = Cast <to = 1> (i)  t = Mul (s, W_scale)  p = Mul (c, t)
+      i = MatMulInteger (q, W, z, W_zero_point)  c = Cast <to = 1> (i)  )" +
+                                        scaled + R"(  p = Mul (c, t)
       y = Add (bias, p) })");
   const Imported plain = import_text(f, head + R"(w = DequantizeLinear (W, W_scale, W_zero_point)
       p = MatMul (n, w)  y = Add (bias, p) })");

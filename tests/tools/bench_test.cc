@@ -41,6 +41,14 @@ TEST_CASE("bench counts a step's operations and its times add up", "[bench]") {
   const double parts = total(r.at("kernels"), "seconds") + r.at("update").at("seconds").get<double>() +
                        r.at("rest_seconds").get<double>();
   CHECK(parts == Catch::Approx(seconds).epsilon(1e-9));
+  for (const json& kind : r.at("kinds")) {
+    INFO(kind.dump());
+    json own = json::array();
+    for (const json& kernel : r.at("kernels")) {
+      if (kernel.at("operator") == kind.at("operator")) own.push_back(kernel);
+    }
+    for (const char* key : {"calls", "flops", "bytes"}) CHECK(total(own, key) == kind.at(key).get<double>());
+  }
   CHECK(total(r.at("kinds"), "seconds") == Catch::Approx(total(r.at("kernels"), "seconds")).epsilon(1e-9));
   CHECK(r.at("peak_flops_per_second").get<double>() > 0);
   CHECK(r.at("threads") == 1);

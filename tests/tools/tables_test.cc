@@ -123,6 +123,21 @@ TEST_CASE("a table trains, resumes, exports, is evaluated and predicted by the r
   CHECK(part({"--max_steps", "11", "--resume", "auto"}).code == 6);
 }
 
+TEST_CASE("a run evaluates the rows of the validation table", "[tables]") {
+  const TempDir f;
+  must_run(training(f / "run", with(kColumns, {"--val", tables("new.csv"), "--max_steps", "3", "--quiet"})));
+  const json metrics = json::parse(bytes_of(f / "run/run.json")).at("final_metrics");
+  const auto of = [&](const std::string& table) {
+    return json::parse(must_run({"eval", f / "run/model.onnx", "--val", tables(table), "--device", "cpu"}).out);
+  };
+  const json want = of("new.csv"), other = of("sales.csv");
+  for (const char* name : {"mae", "loss"}) {
+    INFO(name << ' ' << metrics.dump() << ' ' << want.dump());
+    CHECK(metrics.at(name).get<double>() == Approx(want.at(name).get<double>()).epsilon(1e-5));
+    CHECK(want.at(name).get<double>() != Approx(other.at(name).get<double>()).epsilon(1e-2));
+  }
+}
+
 TEST_CASE("what columns are is guessed, said, and overruled by flags", "[tables]") {
   const TempDir f;
   const Said guessed = run_verb(training(f / "run", {"--target", "Sales", "--max_steps", "1"}));

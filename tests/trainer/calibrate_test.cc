@@ -141,6 +141,46 @@ TEST_CASE("a tame block keeps the cheapest plan; a tighter bound buys fp32 until
   CHECK_FALSE(calibrate(g, loss, {batch}, options).plan.any_low());
 }
 
+// In fp16 the difference 2048.9 - 2047.4 is 1, not 1.5, so the gradient of its -8th power is 38 times as large as in fp32,
+// from whose gradients the search takes its first loss scale.
+TEST_CASE("a loss scale at which 16-bit gradients overflow is halved until they are finite") {
+  const SourceGraph g = random_graph(R"(
+    input x
+    param w 1 1 = 1
+    const z = 2047.4
+    const one = 1
+    p = MatMul(x, w)
+    d = Sub(p, z)
+    r = Div(one, d)
+    r2 = Mul(r, r)
+    r4 = Mul(r2, r2)
+    y = Mul(r4, r4)
+    output y)",
+                                     "");
+  LossSpec loss;
+  loss.kind = "mse";
+  loss.outputs = {"y"};
+  const Tensors batch = {{"x", HostTensor::of<float>({1, 1}, {2048.9f})},
+                         {"label", HostTensor::of<float>({1, 1}, {-1})}};
+  CalibrateOptions options;
+  options.bases = {"O2"};
+  options.rtol = 1e9;
+  const CalibratedPlan found = calibrate(g, loss, {batch}, options);
+  REQUIRE(found.within);
+  REQUIRE(found.plan.any_f16());
+  const double scale = found.plan.list.loss_scale.init;
+  const auto finite_at = [&](double s) {
+    RunOptions o;
+    o.steps = 1;
+    o.scale.mode = LossScaleConfig::Mode::fixed;
+    o.scale.init = s;
+    return run(g, &found.plan, loss, batch, o).applied == 1;
+  };
+  INFO("scale " << scale);
+  CHECK(finite_at(scale));
+  CHECK_FALSE(finite_at(2 * scale));
+}
+
 TEST_CASE("what is measured is what the nodes computed") {
   const SourceGraph g = random_graph(R"(
     input x

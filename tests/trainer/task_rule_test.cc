@@ -3,6 +3,7 @@
 
 #include <catch2/catch_all.hpp>
 
+#include "trainer/losses/loss.h"
 #include "trainer/losses/loss_text.h"
 
 using namespace amp;
@@ -24,4 +25,25 @@ TEST_CASE("rows of tasks are complete", "[tasks]") {
     CHECK((!rule.ordered_classes || rule.named_classes));
     for (const std::string_view synonym : rule.synonyms) CHECK(task_from_name(std::string(synonym)) == Task::none);
   }
+}
+
+TEST_CASE("a loss without a task fits every task, and a task that is not known fits every loss", "[tasks]") {
+  size_t free = 0;
+  for (const LossRule& row : loss_rules()) {
+    LossSpec loss;
+    loss.kind = row.name;
+    INFO(row.name);
+    CHECK(fits(Task::none, loss));
+    if (task_of(loss) != Task::none) continue;
+    ++free;
+    for (const TaskRule& rule : task_rules()) {
+      INFO(rule.name);
+      CHECK(fits(Task(rule.name), loss));
+    }
+  }
+  CHECK(free >= 2);
+  LossSpec numbers;
+  numbers.kind = "mse";
+  CHECK(task_of(numbers) != Task::none);
+  CHECK_FALSE(fits(Task::token, numbers));
 }
