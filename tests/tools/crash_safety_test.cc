@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fs.h"
+#include "base/temporary.h"
 #include "run/folder/output_folder.h"
 #include "run/folder/run_files.h"
 #include "tests/errors.h"
@@ -78,6 +79,21 @@ pid_t ended_process() {
 }
 
 }  // namespace
+
+TEST_CASE("a run that a signal ends while it publishes leaves no staged files", "[crash]") {
+  const TempDir f;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    OutputFolder run({f / "run", "none", true, {}});
+    run.begin();
+    const std::string finish = run.finish_path();
+    for (const char* name : kModelFiles) std::ofstream(finish + "/" + name) << "part";
+    remove_temporaries();  // by a signal handler
+    ::_exit(stdfs::exists(finish) ? 1 : 0);
+  }
+  int status = -1;
+  CHECK((::waitpid(child, &status, 0) == child && status == 0));
+}
 
 TEST_CASE("run.json of a resumed run equals the uninterrupted one's", "[crash]") {
   const TempDir f;

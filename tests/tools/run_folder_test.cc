@@ -7,7 +7,6 @@
 
 #include "base/fs.h"
 #include "base/safetensors.h"
-#include "base/temporary.h"
 #include "run/folder/output_folder.h"
 #include "run/folder/run_files.h"
 #include "tests/errors.h"
@@ -92,17 +91,6 @@ TEST_CASE("--overwrite: the old run is whole until the new one is complete", "[f
   CHECK(after["model.onnx"] != before["model.onnx"]);
   CHECK_FALSE(stdfs::exists(dir + "/.new-run"));
   CHECK_FALSE(stdfs::exists(dir + "/.finish"));
-}
-
-TEST_CASE("a run that a signal ends while it publishes leaves no staged files", "[folder]") {
-  const TempDir f;
-  OutputFolder run({f / "run", "none", true, {}});
-  run.begin();
-  const std::string finish = run.finish_path();
-  for (const char* name : kModelFiles) write_bytes(finish + "/" + name, "part");
-  for (const char* name : {"run.json", "another.part"}) write_bytes(finish + "/" + name, "part");
-  remove_temporaries();
-  CHECK_FALSE(stdfs::exists(finish));
 }
 
 TEST_CASE("overwrite is neither recorded nor taken from a configuration", "[folder]") {
