@@ -38,11 +38,24 @@ with open("tagged.jsonl", "w", encoding="utf-8") as f:
                 previous = word
             f.write(json.dumps([lower, length, t["input_ids"], labels]) + "\n")
 
+def apart(sentences):
+    """True if each sentence has the entities that it has in the joined tags, from which seqeval computes scores. After "."
+    a mark without a type may continue an entity of the sentence before."""
+    joined, own = [], []
+    for tags in sentences:
+        own += [(kind, len(joined) + a, len(joined) + b) for kind, a, b in get_entities(tags)]
+        joined += tags + ["O"]
+    return get_entities(joined) == own
+
+
 def random_cases(seed, count, tags, weights):
     rng = random.Random(seed)
-    for _ in range(count):
+    while count > 0:
         wanted = [rng.choices(tags, weights=weights, k=rng.randint(1, 9)) for _ in range(4)]
         got = [[t if rng.random() < 0.7 else rng.choice(tags) for t in w] for w in wanted]
+        if not apart(wanted) or not apart(got):
+            continue
+        count -= 1
         yield {"wanted": wanted, "predicted": got, "entities": [get_entities(w) for w in wanted],
                "scores": [precision_score(wanted, got), recall_score(wanted, got), f1_score(wanted, got)]}
 
