@@ -153,10 +153,12 @@ TEST_CASE("rounding of a trained tensor is named", "[straight]") {
 // A model by onnxruntime's quantize_dynamic. The product is linear, so its gradient is that of the floating weights.
 TEST_CASE("a dynamically quantized product has the gradient of its floating one", "[straight]") {
   const TempDir f;
+  const std::string by = GENERATE("float W_scale = {0.0123}, int8 W_zero_point = {0}",
+                                  "float[4] W_scale = {0.0123,0.02,0.011,0.3}, int8[4] W_zero_point = {0,1,2,3}");
   const std::string head = R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[N,4] x) => (float[N,4] y)
-    <float[4] gamma = {1.1,0.9,1.2,0.8}, float[4] beta = {0.1,0.2,0.3,0.1}, int8[4,4] W = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7},
-     float W_scale = {0.0123}, int8 W_zero_point = {0}, float[4] bias = {0.1,0.2,0.3,0.4}, int64[1] flat = {1},
+    <float[4] gamma = {1.1,0.9,1.2,0.8}, float[4] beta = {0.1,0.2,0.3,0.1}, int8[4,4] W = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}, )" +
+                           by + R"(, float[4] bias = {0.1,0.2,0.3,0.4}, int64[1] flat = {1},
      int64[1] first = {0}>
     { n = LayerNormalization <axis = -1> (x, gamma, beta) )";
   // Exporters reshape and cast a scale before the product.
@@ -164,13 +166,13 @@ TEST_CASE("a dynamically quantized product has the gradient of its floating one"
                                       "a = Reshape (s, flat)  b = Unsqueeze (a, first)  d = Identity (b)  "
                                       "e = Transpose (d)  r = Squeeze (e, first)  u = Cast <to = 1> (r)  "
                                       "t = Mul (u, W_scale)",
-                                      "o = Mul (s, W_scale)  a = Reshape (o, flat)  t = Unsqueeze (a, first)");
+                                      "o = Mul (s, W_scale)  a = Unsqueeze (o, first)  t = Squeeze (a, first)");
   INFO(scaled);
   const Imported m = import_text(f, head + R"(q, s, z = DynamicQuantizeLinear (n)
       i = MatMulInteger (q, W, z, W_zero_point)  c = Cast <to = 1> (i)  )" +
                                         scaled + R"(  p = Mul (c, t)
       y = Add (bias, p) })");
-  const Imported plain = import_text(f, head + R"(w = DequantizeLinear (W, W_scale, W_zero_point)
+  const Imported plain = import_text(f, head + R"(w = DequantizeLinear <axis = 1> (W, W_scale, W_zero_point)
       p = MatMul (n, w)  y = Add (bias, p) })");
   const std::map<std::string, HostTensor> feeds{{"x", floats({2, 4}, {0.3, -0.7, 1.1, 0.2, -0.4, 0.9, 0.05, -1.3})}};
   const Run integers = run(m.graph, feeds, true), floating = run(plain.graph, feeds, true);
