@@ -222,6 +222,10 @@ TEST_CASE("errors say what, where and what to do") {
   check_error(R"({"version": 1, "deny": {"ad": []}})", "E_OP_LIST_KEY", "unknown key 'ad'", "deny", "'add'");
   check_error(R"({"version": 1, "deny": {"add": ["Softmax", "Sofmax"]}})", "E_OP_LIST_OPERATOR", "'Sofmax'",
               "deny.add[1]", "'Softmax'");
+  check_error(R"({"version": 1, "deny": ["ai.onnx::Sofmax"]})", "E_OP_LIST_OPERATOR", "'ai.onnx::Sofmax'", "deny[0]",
+              "'Softmax'");
+  check_error(R"({"version": 1, "deny": ["com.microsoft::Sofmax"]})", "E_OP_LIST_OPERATOR", "'com.microsoft::Sofmax'",
+              "deny[0]");
   check_error(R"({"version": 1, "deny": [7]})", "E_OP_LIST_KEY", "expected a string, got number", "deny[0]");
   check_error(R"({"version": 1, "deny": "Exp"})", "E_OP_LIST_KEY", "expected an array or {add, remove}", "deny");
   check_error(R"({"version": 1, "allow": ["Exp"], "deny": ["Exp"]})", "E_OP_LIST_OVERLAP", "in allow and deny", "");
