@@ -177,6 +177,27 @@ TEST_CASE("lost names get an alias from the node's scope", "[discover]") {
   CHECK(row["dims"] == nlohmann::json::array({2, 2}));
 }
 
+TEST_CASE("names that exporters generate get an alias, names of modules do not", "[discover]") {
+  const TempDir f;
+  onnx::ModelProto m = parse(R"(
+    <ir_version: 8, opset_import: ["" : 17]> g (float[N,2] x) => (float[N,2] y) <float[2,2] w = {1,2,3,4}>
+    { y = MatMul (x, w) })");
+  m.mutable_graph()->mutable_node(0)->set_name("/encoder/query/MatMul");
+  const auto alias_of = [&](const std::string& name) {
+    m.mutable_graph()->mutable_initializer(0)->set_name(name);
+    m.mutable_graph()->mutable_node(0)->set_input(1, name);
+    return value(import_model(save(f, m)).graph, name).alias;
+  };
+  for (const char* name : {"461", "onnx::Gemm_12", "onnx::w", "val_72", "/layer/Constant_output_0", "Constant_7"}) {
+    INFO(name);
+    CHECK(alias_of(name) == "encoder.query.weight");
+  }
+  for (const char* name : {"encoder.w_0", "encoder/w_1", "weight", "w2"}) {
+    INFO(name);
+    CHECK(alias_of(name).empty());
+  }
+}
+
 TEST_CASE("the JSON row of a tensor states what the graph has", "[discover]") {
   const TempDir f;
   ImportOptions options;

@@ -62,3 +62,15 @@ TEST_CASE("the payload of a file that has just changed is not shared", "[payload
   CHECK(held.to_ints() == std::vector<int64_t>{1, 2, 3, 4});
   CHECK(!shared_payload(place, {4}));
 }
+
+// Programs such as cp -p and tar restore the time of the last modification, but not that of the last change.
+TEST_CASE("a file is settled if neither its contents nor its entry changed lately", "[payloads]") {
+  for (const auto& [modified, changed] : {std::pair(60, 0), std::pair(0, 60), std::pair(0, 0), std::pair(60, 60)}) {
+    INFO(modified << ' ' << changed);
+    struct stat s = file_of_age(modified);
+    s.st_ctim.tv_sec = ::time(nullptr) - changed;
+    const PayloadPlace place(s, 32, 4, DType::u8);
+    const HostTensor held = share_payload(place, four());
+    CHECK(static_cast<bool>(shared_payload(place, {4})) == (modified == 60 && changed == 60));
+  }
+}
