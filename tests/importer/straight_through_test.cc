@@ -167,10 +167,13 @@ TEST_CASE("a dynamically quantized product has the gradient of its floating one"
                                       "e = Transpose (d)  r = Squeeze (e, first)  u = Cast <to = 1> (r)  "
                                       "t = Mul (u, W_scale)",
                                       "o = Mul (s, W_scale)  a = Unsqueeze (o, first)  t = Squeeze (a, first)");
-  INFO(scaled);
+  const std::string product =
+      GENERATE("c = Cast <to = 1> (i)",
+               "c0 = Cast <to = 1> (i)  c1 = Identity (c0)  c2 = Unsqueeze (c1, first)  c = Squeeze (c2, first)");
+  INFO(scaled << ' ' << product);
   const Imported m = import_text(f, head + R"(q, s, z = DynamicQuantizeLinear (n)
-      i = MatMulInteger (q, W, z, W_zero_point)  c = Cast <to = 1> (i)  )" +
-                                        scaled + R"(  p = Mul (c, t)
+      i = MatMulInteger (q, W, z, W_zero_point)  )" +
+                                        product + "  " + scaled + R"(  p = Mul (c, t)
       y = Add (bias, p) })");
   const Imported plain = import_text(f, head + R"(w = DequantizeLinear <axis = 1> (W, W_scale, W_zero_point)
       p = MatMul (n, w)  y = Add (bias, p) })");

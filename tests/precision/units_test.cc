@@ -231,6 +231,26 @@ TEST_CASE("Softplus in two spellings") {
     y = Log(a))") == "Softplus: e a y");
 }
 
+// A value that another node reads must exist in the graph, so its nodes do not become one operator.
+TEST_CASE("a unit's inner values have no other readers") {
+  const std::pair<std::string, std::vector<std::string>> units[] = {
+      {kStatistics + "\n q = Div(d, s)\n m = Mul(q, W)\n y = Add(m, B)", {"mean", "d", "sq", "var", "ve", "s"}},
+      {"v = Div(x, root2)\n e = Erf(v)\n t = Add(e, one)\n a = Mul(x, t)\n y = Mul(a, half)", {"v", "e", "t", "a"}},
+      {"h = Mul(x, half)\n p = Pow(x, three)\n k = Mul(p, c044)\n a = Add(x, k)\n v = Mul(a, rpi)\n e = Tanh(v)\n"
+       "t = Add(e, one)\n y = Mul(h, t)",
+       {"h", "p", "k", "a", "v", "e", "t"}},
+      {"g = Greater(x, twenty)\n s = Softplus(x)\n y = Where(g, x, s)", {"s"}},
+      {"e = Exp(x)\n a = Add(one, e)\n y = Log(a)", {"e", "a"}}};
+  for (const auto& [body, inner] : units) {
+    CHECK_FALSE(units_of(body).empty());
+    for (const std::string& name : inner) {
+      INFO(body << "\n is read at " << name);
+      CHECK(units_of(body + "\n other = Sin(" + name + ")\n z = Add(y, other)", "z").empty());
+      CHECK(units_of(body + "\n output " + name).empty());
+    }
+  }
+}
+
 TEST_CASE("linear is MatMul with a weight and a bias vector") {
   const SourceGraph g = text_graph(R"(
     input x
