@@ -254,7 +254,7 @@ TEST_CASE("convolutions of bf16 agree with plain loops in fp64 and round once", 
       {2, 1, 40, 260, {1, 4, 4}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, one},  // tasks that pack their weights
       {2, 1, 32, 64, {1, 12, 12}, {1, 1, 1}, {1, 2, 2}, none, one},
       {1, 1, 48, 112, {1, 9, 9}, {1, 1, 1}, {1, 2, 2}, none, one},
-      {3, 1, 31, 65, {1, 6, 6}, {1, 1, 1}, one, none, one},
+      {3, 1, 31, 65, {1, 11, 7}, {1, 1, 1}, one, none, one},
       {2, 1, 24, 16, {1, 14, 11}, {1, 3, 2}, {1, 3, 1}, {0, 2, 0}, {1, 2, 3}},
       {2, 3, 16, 20, {1, 8, 8}, {1, 3, 3}, {1, 1, 2}, {0, 1, 1}, one},
       {3, 1, 18, 33, {4, 6, 5}, {2, 3, 3}, {2, 1, 1}, {1, 1, 1}, one},
@@ -296,7 +296,7 @@ TEST_CASE("each form of convolution agrees with plain loops in fp64", "[backend]
       {44, 2, 3, 5, {1, 7, 9}, {1, 5, 3}, {1, 2, 1}, {0, 2, 1}, {1, 1, 2}},  // 3 vectors, the last one not full
       {29, 1, 7, 11, {3, 4, 5}, {2, 2, 3}, one, {1, 0, 1}, one},
       {2, 1, 24, 40, {1, 9, 8}, {1, 1, 1}, one, none, one},  // pointwise: products
-      {3, 1, 31, 65, {1, 6, 6}, {1, 1, 1}, one, none, one},
+      {3, 1, 31, 65, {1, 11, 7}, {1, 1, 1}, one, none, one},
       {5, 2, 16, 12, {1, 8, 8}, {1, 1, 1}, one, none, one},
   };
   for (const Shape& s : shapes) check_all(s);

@@ -153,8 +153,8 @@ TEST_CASE("rounding of a trained tensor is named", "[straight]") {
 // A model by onnxruntime's quantize_dynamic. The product is linear, so its gradient is that of the floating weights.
 TEST_CASE("a dynamically quantized product has the gradient of its floating one", "[straight]") {
   const TempDir f;
-  const std::string by = GENERATE("float W_scale = {0.0123}, int8 W_zero_point = {0}",
-                                  "float[4] W_scale = {0.0123,0.02,0.011,0.3}, int8[4] W_zero_point = {0,1,2,3}");
+  const std::string by = GENERATE("float v47 = {0.0123}, int8 v48 = {0}",
+                                  "float[4] v47 = {0.0123,0.02,0.011,0.3}, int8[4] v48 = {0,1,2,3}");
   const std::string head = R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[N,4] x) => (float[N,4] y)
     <float[4] gamma = {1.1,0.9,1.2,0.8}, float[4] beta = {0.1,0.2,0.3,0.1}, int8[4,4] W = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}, )" +
@@ -162,20 +162,20 @@ TEST_CASE("a dynamically quantized product has the gradient of its floating one"
      int64[1] first = {0}>
     { n = LayerNormalization <axis = -1> (x, gamma, beta) )";
   // Exporters reshape and cast a scale before the product.
-  const std::string scaled = GENERATE("t = Mul (s, W_scale)",
+  const std::string scaled = GENERATE("t = Mul (s, v47)",
                                       "a = Reshape (s, flat)  b = Unsqueeze (a, first)  d = Identity (b)  "
                                       "e = Transpose (d)  r = Squeeze (e, first)  u = Cast <to = 1> (r)  "
-                                      "t = Mul (u, W_scale)",
-                                      "o = Mul (s, W_scale)  a = Unsqueeze (o, first)  t = Squeeze (a, first)");
+                                      "t = Mul (u, v47)",
+                                      "o = Mul (s, v47)  a = Unsqueeze (o, first)  t = Squeeze (a, first)");
   const std::string product =
       GENERATE("c = Cast <to = 1> (i)",
                "c0 = Cast <to = 1> (i)  c1 = Identity (c0)  c2 = Unsqueeze (c1, first)  c = Squeeze (c2, first)");
   INFO(scaled << ' ' << product);
   const Imported m = import_text(f, head + R"(q, s, z = DynamicQuantizeLinear (n)
-      i = MatMulInteger (q, W, z, W_zero_point)  )" +
+      i = MatMulInteger (q, W, z, v48)  )" +
                                         product + "  " + scaled + R"(  p = Mul (c, t)
       y = Add (bias, p) })");
-  const Imported plain = import_text(f, head + R"(w = DequantizeLinear <axis = 1> (W, W_scale, W_zero_point)
+  const Imported plain = import_text(f, head + R"(w = DequantizeLinear <axis = 1> (W, v47, v48)
       p = MatMul (n, w)  y = Add (bias, p) })");
   const std::map<std::string, HostTensor> feeds{{"x", floats({2, 4}, {0.3, -0.7, 1.1, 0.2, -0.4, 0.9, 0.05, -1.3})}};
   const Run integers = run(m.graph, feeds, true), floating = run(plain.graph, feeds, true);
@@ -184,7 +184,7 @@ TEST_CASE("a dynamically quantized product has the gradient of its floating one"
     const std::vector<double> a = integers.grads.at(name).to_doubles(), b = floating.grads.at(name).to_doubles();
     for (size_t k = 0; k < b.size(); ++k) CHECK(a[k] == Catch::Approx(b[k]).epsilon(1e-5));
   }
-  CHECK(value(m.graph, "W_scale").kind == SourceKind::constant);
+  CHECK(value(m.graph, "v47").kind == SourceKind::constant);
   CHECK(value(m.graph, "gamma").trainable);
   CHECK(value(m.graph, "bias").trainable);
   CHECK(gradient_stops(m.graph).empty());
