@@ -1,4 +1,4 @@
-// Where a model is cut, and the checksum that tells which base an adapter was trained on.
+// Cuts of a model at a value or a node, and the checksum of the base on which an adapter was trained.
 #include "importer/surgery/cut.h"
 
 #include <catch2/catch_all.hpp>
