@@ -1,5 +1,5 @@
-// Floating masters of integer weights are the values that ONNX defines for DequantizeLinear, (x - zero point) * scale, and
-// give the integers back.
+// Floating masters of integer weights are the values that ONNX defines for DequantizeLinear, (x - zero point) * scale,
+// and give the integers back.
 #include "importer/quantized/quantized_weights.h"
 
 #include <catch2/catch_all.hpp>

@@ -1,5 +1,5 @@
-// Settings and files that take effect when a model is opened: limits, folders of tokenizers, folders of runs, lengths of
-// targets.
+// Settings and files that take effect when a model is opened: limits, folders of tokenizers, folders of runs, lengths
+// of targets.
 #include <catch2/catch_all.hpp>
 #include <filesystem>
 

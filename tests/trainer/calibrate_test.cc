@@ -141,8 +141,8 @@ TEST_CASE("a tame block keeps the cheapest plan; a tighter bound buys fp32 until
   CHECK_FALSE(calibrate(g, loss, {batch}, options).plan.any_low());
 }
 
-// In fp16 the difference 2048.9 - 2047.4 is 1, not 1.5, so the gradient of its -8th power is 38 times as large as in fp32,
-// from whose gradients the search takes its first loss scale.
+// In fp16 the difference 2048.9 - 2047.4 is 1, not 1.5, so the gradient of its -8th power is 38 times as large as in
+// fp32, from whose gradients the search takes its first loss scale.
 TEST_CASE("a loss scale at which 16-bit gradients overflow is halved until they are finite") {
   const SourceGraph g = random_graph(R"(
     input x

@@ -175,7 +175,7 @@ inline void require_every_step_applied(const Replica& r) {
   }
 }
 
-// In fp16, gradients of one rank overflow in two of twelve steps.
+// Checks that all ranks skip a step in which one rank overflows. In fp16, this happens in two of twelve steps.
 inline void require_skipped_together(RankedRun& job) {
   job.config.max_steps = 12;
   job.config.scale.init = 1024;

@@ -1,5 +1,5 @@
-// The CPU's update of a step (backend/cpu/update/update.cc) makes the decisions that its optimizer, the loss scaler and the
-// schedule make. tests/cuda/update_test.cc compares other devices with the same parts.
+// The CPU's update of a step (backend/cpu/update/update.cc) makes the decisions that its optimizer, the loss scaler and
+// the schedule make. tests/cuda/update_test.cc compares other devices with the same parts.
 #include <catch2/catch_all.hpp>
 
 #include "tests/cuda/update_check.h"
