@@ -223,8 +223,8 @@ size_t finished_after(const Graph& g, const Sharing& sharing, const std::vector<
   return from && !cached[index(from)] ? index(from) : static_cast<size_t>(g.n_nodes());
 }
 
-// Returns the spans of the gradient arena that may hold activations, each until the node that computes its gradient
-// runs. No earlier node writes to the span.
+// Returns a span of the gradient arena for each gradient of a parameter. Nothing writes to the span until the node that
+// computes this gradient runs, so the span may hold activations until then.
 std::vector<ScratchSpan> gradient_spans(const Graph& g, const Sharing& sharing, const ProgramOptions& o,
                                         const ProgramPlan& plan) {
   std::vector<ScratchSpan> out;

@@ -1,5 +1,5 @@
-// The operators FusedAttention and FusedAttentionGrad (ops/fused_attention.h): inference, gradient, and the choice of
-// the CPU kernel.
+// The operators FusedAttention and FusedAttentionGrad (ops/fused_attention.h): shape inference, gradient, and the
+// choice of the CPU kernel.
 #include "ops/fused_attention.h"
 
 #include "backend/node_work.h"

@@ -1,4 +1,4 @@
-// MatMulBiasGrad (ops/matmul_bias_grad.h): inference and CPU kernels. MatMul's gradient (ops/matmul.cc) creates it.
+// MatMulBiasGrad (ops/matmul_bias_grad.h): shape inference, CPU kernels. MatMul's gradient (ops/matmul.cc) creates it.
 // The column sums are computed while the operand is packed for the product.
 #include "ops/matmul_bias_grad.h"
 

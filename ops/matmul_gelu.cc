@@ -1,4 +1,4 @@
-// MatMulGelu and MatMulGeluGrad (ops/matmul_gelu.h): inference, CPU kernels composed of the kernels of MatMul and GELU,
+// MatMulGelu and MatMulGeluGrad (ops/matmul_gelu.h): shape inference, CPU kernels that call those of MatMul and GELU,
 // and the pass that forms these operators.
 
 #include "ops/matmul_gelu.h"

@@ -1,5 +1,5 @@
-// NormSums (ops/norm_sums.h): inference and a CPU kernel. Graphs for the CPU do not contain NormSums; the kernel adds
-// in the order of a plain loop.
+// NormSums (ops/norm_sums.h): shape inference and a CPU kernel. Graphs for the CPU do not contain NormSums; the kernel
+// adds in the order of a plain loop.
 #include "ops/norm_sums.h"
 
 #include "backend/cpu/workspace.h"

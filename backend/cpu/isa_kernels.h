@@ -45,7 +45,7 @@ struct TileUnit {
                        int64_t pixels, float* sums);
 };
 
-// The row of an instruction set. A pointer is null if no kernel is faster than the compiled loop.
+// The kernels of one instruction set. A pointer is null if no kernel is faster than the compiled loop.
 struct IsaKernels {
   const MicroKernel& fp32;
   const MicroKernel* bf16 = nullptr;   // multiplies pairs of bf16

@@ -14,7 +14,7 @@ HostTensor oriented(const HostTensor& t, bool transposed) {
   return transposed ? transposed_matrix(x) : x;
 }
 
-// Binds only the packed product, to one row of input, and returns the constant that its MatMul reads.
+// Lowers a graph of only `n`, a product with packed weights, and returns the constant that the MatMul reads.
 HostTensor unpacked_weight(const SourceGraph& g, const SourceNode& n, const Evaluator& evaluate) {
   SourceGraph one;
   one.opsets = g.opsets;

@@ -82,7 +82,7 @@ class PositionCounter {
     nodes_.push_back(std::move(n));
   }
 
-  // Replaces an input by the computed value Range(0, Shape(input)[axis], 1).
+  // Replaces input v (positions) by Range(0, n, 1), where n is the extent `length` of another input.
   void count(int v, Extent length) {
     const DType t = g_.value(v).dtype;
     const std::string name = g_.value(v).name;

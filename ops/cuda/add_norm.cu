@@ -17,7 +17,7 @@ struct Forward {
   Branch a;
   Sum x;
   Ref scale, bias, b;
-  // null: the residual is x; else it is x's norm, computed with these statistics.
+  // Null: the residual is x itself. Otherwise it is LayerNorm(x), computed again with these statistics.
   const float *x_mean, *x_rstd;
   Ref x_scale, x_bias;
   Sum y, s;

@@ -41,7 +41,7 @@ Kernel forward(const KernelArgs& a, Carver& carve) {
   };
 }
 
-// Computes dxg of step t. Prepares dh as the accumulator of the next product, as in lstm.cu.
+// Computes dxg, the gradient of the pre-activation, at step t. Sets dh to 0 for the product that adds to it next.
 struct CellGrad {
   Steps s;
   Activation f;

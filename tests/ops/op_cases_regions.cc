@@ -60,8 +60,8 @@ void add_region_cases(OpSpecs& s) {
     for (int64_t half = 0; half < 2; ++half) {
       for (const int64_t sampling : {int64_t{0}, int64_t{1}, int64_t{2}}) {
         const OpCase wide = roi({2, 2, 5, 6}, 4, {2, 3, sampling, half, max, 1});
-        s["RoiAlign"].cases.push_back(max ? fixed(wide)
-                                          : wide);  // among so many maxima two are too close for differences
+        // With so many candidates for a maximum, a finite difference would exchange two of them.
+        s["RoiAlign"].cases.push_back(max ? fixed(wide) : wide);
         s["RoiAlign"].cases.push_back(roi({1, 1, 6, 4}, 3, {3, 1, sampling, half, max, 0.25}));
       }
     }

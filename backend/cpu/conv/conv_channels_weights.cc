@@ -27,7 +27,7 @@ struct Words {
 
 }  // namespace
 
-// Packs the layout in which the channels and taps of a column are contiguous.
+// Packs weights that are stored column by column: the channels and taps of a column are contiguous.
 template <int Lanes>
 AMP_INLINE inline void ChannelWeights::columns_apart(int64_t at, int64_t columns, int64_t width, int64_t first,
                                                      int64_t n, float* to) const {

@@ -68,7 +68,7 @@ struct Correlation {
   // The weight of (row, inner, tap) is w[row * row_stride + inner * inner_stride + tap].
   int64_t taps, row_stride, inner_stride;
   std::array<int64_t, 3> out;                // spatial extents that the correlation writes
-  std::vector<std::vector<int32_t>> offset;  // indexed by part: offset of every (inner, tap)
+  std::vector<std::vector<int32_t>> offset;  // for each of plan.parts: where (inner, tap) reads in the planes
   int64_t shards, ld, weights;
 
   const float *source, *w, *bias;
