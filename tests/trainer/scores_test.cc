@@ -104,7 +104,8 @@ TEST_CASE("of equal probabilities, the higher class is ranked first for the top 
 }
 
 TEST_CASE("metrics of numbers are scikit-learn's") {
-  for (const json& c : golden()["numbers"]) {
+  const json numbers = golden()["numbers"];
+  for (const json& c : numbers) {
     const auto wanted = c["wanted"].get<std::vector<double>>(), predicted = c["predicted"].get<std::vector<double>>();
     const auto n = static_cast<int64_t>(wanted.size());
     const auto metrics = make_metrics(Task::regression, loss("mse"));
