@@ -193,7 +193,6 @@ const RegisterSignatures onnx{
 // The table has no elementwise operators: their kernels check the types themselves (backend/elementwise.h).
 const RegisterSignatures core{RegisterSignatures::core,
                               {
-                                  {"f f", {"SwiGLU"}},
                                   {"b a s", {"Where"}},
                                   {"a", {"Cast", "Expand", "Reshape", "Slice", "SliceGrad", "Split", "Transpose"}},
                                   {"a1+ s*", {"Concat"}},

@@ -8,20 +8,11 @@
 #include <unordered_map>
 
 #include "importer/read/build.h"
+#include "importer/read/opsets.h"
 
 namespace amp {
 
 using AttrTable = std::map<std::string, const onnx::AttributeProto*>;
-using Opsets = std::map<std::string, int64_t>;
-
-inline std::string standard(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
-
-template <class Imports>
-Opsets opsets_of(const Imports& imports) {
-  Opsets out;
-  for (const auto& o : imports) out[standard(o.domain())] = o.version();
-  return out;
-}
 
 // A namespace in which names are looked up: the top-level graph, a function body, a branch or a loop body.
 struct Scope {

@@ -95,7 +95,7 @@ std::vector<onnx::TypeProto> SourceBuilder::input_types(Scope& scope, const onnx
 }
 
 const onnx::FunctionProto* SourceBuilder::standard_body(Scope& scope, const onnx::NodeProto& node, AttrTable& attrs) {
-  const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+  const std::string domain = standard(node.domain());
   const auto imported = scope.opsets->find(domain);
   const int version = static_cast<int>(imported == scope.opsets->end() ? 1 : imported->second);
   if (find_onnx_op(domain, node.op_type(), version)) return nullptr;

@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "importer/read/foreign_file.h"
 #include "importer/read/newer_onnx.h"
+#include "importer/read/opsets.h"
 #include "importer/read/wire.h"
 
 namespace amp {
@@ -59,21 +60,12 @@ void refuse_foreign(const std::string& path, int fd, int64_t size) {
   fail(Exit::model, "E_ONNX_NOT_PROTO", "the file holds no ONNX graph", "is this an ONNX model?");
 }
 
-// Returns the imported version of ai.onnx, if there is one. An operator set that is imported more than once (skl2onnx
-// writes such files) has the version of its last entry, as in onnxruntime.
-template <class Imports>
-std::optional<int64_t> standard_opset(const Imports& imports) {
-  std::optional<int64_t> standard;
-  for (const auto& o : imports) {
-    if (o.domain().empty() || o.domain() == "ai.onnx") standard = o.version();
-  }
-  return standard;
-}
-
-void check_opset(const std::string& user, std::optional<int64_t> opset, int64_t oldest) {
-  if (!opset || (*opset >= oldest && *opset <= kNewestOpset)) return;
+// Checks the version of ai.onnx, if it is imported.
+void check_opset(const std::string& user, const Opsets& opsets, int64_t oldest) {
+  const auto found = opsets.find("");
+  if (found == opsets.end() || (found->second >= oldest && found->second <= kNewestOpset)) return;
   fail(Exit::unsupported, "E_OPSET",
-       cat(user, " uses opset ", *opset, "; supported: ", kOldestOpset, " to ", kNewestOpset),
+       cat(user, " uses opset ", found->second, "; supported: ", kOldestOpset, " to ", kNewestOpset),
        "export it again with another opset, or convert it with onnx.version_converter");
 }
 
@@ -84,13 +76,13 @@ void check_versions(const onnx::ModelProto& m) {
          "set it, in Python: m = onnx.load(FILE); m.ir_version = 8; onnx.save(m, FILE)");
   }
   refuse_unknown_fields(m);
-  const std::optional<int64_t> standard = standard_opset(m.opset_import());
-  check_opset("the model", standard, kOldestOpset);
+  const Opsets opsets = opsets_of(m.opset_import());
+  check_opset("the model", opsets, kOldestOpset);
   for (const auto& f : m.functions())
-    check_opset(cat("local function '", printable(f.name()), "'"), standard_opset(f.opset_import()), 1);
-  if (standard || m.graph().node_size() == 0) return;
+    check_opset(cat("local function '", printable(f.name()), "'"), opsets_of(f.opset_import()), 1);
+  if (opsets.count("") || m.graph().node_size() == 0) return;
   for (const auto& n : m.graph().node()) {
-    if (n.domain().empty() || n.domain() == "ai.onnx") {
+    if (standard(n.domain()).empty()) {
       fail(Exit::unsupported, "E_OPSET", "the model imports no version of the standard operator set",
            "the file may be cut short: copy or download it again");
     }

@@ -12,11 +12,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/read/opsets.h"
 
 namespace amp {
 namespace {
 
-// Returns true for messages whose fields determine what is computed.
+// Returns true for kinds of messages whose fields can change what a model computes.
 bool determines_results(const google::protobuf::Descriptor& message) {
   if (const auto* outer = message.containing_type()) return determines_results(*outer);  // a kind of TypeProto
   return one_of(message.name(),
@@ -59,14 +60,16 @@ void refuse_unknown_fields(const onnx::ModelProto& model) {
   if (model.ir_version() > kNewestIrVersion) visit_fields(model, "");
 }
 
+bool has_newer_ir_version(const onnx::ModelProto& model) { return model.ir_version() > onnx::Version::IR_VERSION; }
+
 std::string newer_onnx_note(const onnx::ModelProto& model) {
   const int64_t known_opset =
       onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at(onnx::ONNX_DOMAIN).second;
   std::vector<std::string> newer;
-  if (model.ir_version() > onnx::Version::IR_VERSION)
+  if (has_newer_ir_version(model))
     newer.push_back(cat("IR version ", model.ir_version(), " after ", int{onnx::Version::IR_VERSION}));
   for (const auto& o : model.opset_import()) {
-    if ((o.domain().empty() || o.domain() == "ai.onnx") && o.version() > known_opset)
+    if (standard(o.domain()).empty() && o.version() > known_opset)
       newer.push_back(cat("opset ", o.version(), " after ", known_opset));
   }
   if (newer.empty()) return "";

@@ -1,4 +1,4 @@
-// Models that a newer ONNX than the linked library wrote: what is known of its changes, and what is refused.
+// Reads models that a newer version of ONNX wrote than the linked library, and refuses those with unknown features.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -19,6 +19,9 @@ constexpr int kNewestDataType = 28;  // FLOAT6E3M2
 // fields that the linked library lacks: such a field may change what a node computes. Throws E_IR_VERSION
 // (Exit::unsupported). Unknown fields elsewhere are accepted; an export keeps them.
 void refuse_unknown_fields(const onnx::ModelProto& model);
+
+// Returns true if the model's IR version is newer than the linked library's.
+bool has_newer_ir_version(const onnx::ModelProto& model);
 
 // Returns a note if the model's IR version or opset is newer than the linked library; else an empty string.
 std::string newer_onnx_note(const onnx::ModelProto& model);

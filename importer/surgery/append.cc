@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/quantizer.h"
+#include "importer/read/opsets.h"
 #include "importer/read/order.h"
 #include "importer/read/tensor.h"
 #include "importer/write/patch.h"
@@ -257,7 +258,7 @@ class Appender {
 
   void import_domain(const std::string& domain, int64_t version) {
     for (const auto& o : proto_.opset_import()) {
-      if ((o.domain() == "ai.onnx" ? "" : o.domain()) == domain) return;
+      if (standard(o.domain()) == domain) return;
     }
     auto& o = *proto_.add_opset_import();
     o.set_domain(domain);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/read/opsets.h"
 #include "importer/write/prepend.h"
 
 namespace amp {
@@ -35,12 +36,9 @@ void rename_uses(GraphProto& g, const std::string& from, const std::string& to) 
 }
 
 int64_t version_of(const onnx::ModelProto& model, const std::string& domain) {
-  int64_t version = 0;
-  // If a domain occurs twice, the last entry is used (importer/read/load.cc).
-  for (const auto& o : model.opset_import()) {
-    if (o.domain() == domain || (domain.empty() && o.domain() == "ai.onnx")) version = o.version();
-  }
-  return version;
+  const Opsets opsets = opsets_of(model.opset_import());
+  const auto found = opsets.find(standard(domain));
+  return found == opsets.end() ? 0 : found->second;
 }
 
 class Writer {

@@ -18,6 +18,7 @@
 #include "base/remove_quietly.h"
 #include "base/text.h"
 #include "importer/quantized/quantized_weights.h"
+#include "importer/read/newer_onnx.h"
 #include "importer/read/tensor.h"
 #include "importer/write/add_slots.h"
 #include "importer/write/external.h"
@@ -210,8 +211,7 @@ void write_checked(onnx::ModelProto& proto, ExternalTensors& external, const Mod
   FileWriter file(written, static_cast<int64_t>(proto.ByteSizeLong()));
   write_proto(proto, file);
   if (aside) file.commit();
-  const std::string complaint =
-      aside ? checker_says(written, proto.ir_version() > onnx::Version::IR_VERSION) : checker_says(proto);
+  const std::string complaint = aside ? checker_says(written, has_newer_ir_version(proto)) : checker_says(proto);
   if (!complaint.empty()) {
     const std::string before = checker_says(doc);
     if (before.empty() && !keep_refused) refused_by_checker(graph, complaint);

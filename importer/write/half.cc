@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/read/opsets.h"
 #include "importer/read/tensor.h"
 #include "importer/write/widen.h"
 
@@ -32,8 +33,7 @@ class HalfConversion {
  public:
   HalfConversion(onnx::ModelProto& model, const HalfOptions& options, std::vector<std::string>& notes)
       : model_(model), options_(options), all_(!options.low), notes_(notes) {
-    for (const auto& o : model_.opset_import())
-      opsets_[o.domain() == "ai.onnx" ? "" : o.domain()] = static_cast<int>(o.version());
+    for (const auto& o : model_.opset_import()) opsets_[standard(o.domain())] = static_cast<int>(o.version());
     half_name_ = options.type.onnx == onnx::TensorProto::FLOAT16 ? "float16" : "bfloat16";
   }
 
@@ -113,7 +113,7 @@ class HalfConversion {
   }
 
   const onnx::OpSchema* schema(const onnx::NodeProto& n) const {
-    const std::string domain = n.domain() == "ai.onnx" ? "" : n.domain();
+    const std::string domain = standard(n.domain());
     const auto version = opsets_.find(domain);
     return version == opsets_.end() ? nullptr : onnx::OpSchemaRegistry::Schema(n.op_type(), version->second, domain);
   }

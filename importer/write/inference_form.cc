@@ -7,6 +7,7 @@
 
 #include "base/cat.h"
 #include "base/text.h"
+#include "importer/read/opsets.h"
 #include "importer/read/order.h"
 #include "importer/read/tensor.h"
 
@@ -16,9 +17,7 @@ namespace {
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 using Names = std::set<std::string>;
 
-bool standard_op(const onnx::NodeProto& n, const char* op) {
-  return n.op_type() == op && (n.domain().empty() || n.domain() == "ai.onnx");
-}
+bool standard_op(const onnx::NodeProto& n, const char* op) { return n.op_type() == op && standard(n.domain()).empty(); }
 
 // Returns the names that the nodes read, including names that nested graphs capture.
 Names names_read(const Nodes& nodes) {

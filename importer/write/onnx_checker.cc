@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "importer/read/newer_onnx.h"
 
 namespace amp {
 namespace {
@@ -36,8 +37,6 @@ void infer_shapes(onnx::ModelProto& proto) {
   const onnx::ShapeInferenceOptions options(true, 1, false);
   onnx::shape_inference::InferShapes(proto, onnx::OpSchemaRegistry::Instance(), options);
 }
-
-bool is_newer(const onnx::ModelProto& proto) { return proto.ir_version() > onnx::Version::IR_VERSION; }
 
 // Checks what check_model() checks. Its overloads either refuse newer IR versions or find no external data.
 void check_parts(const onnx::ModelProto& proto, const std::string& folder) {
@@ -66,7 +65,7 @@ std::string checker_says(const std::string& path, bool newer) {
 
 std::string checker_says(onnx::ModelProto& proto) {
   return complaint_of([&] {
-    if (is_newer(proto)) {
+    if (has_newer_ir_version(proto)) {
       check_parts(proto, "");
     } else {
       onnx::checker::check_model(proto, /*full_check=*/false);
@@ -76,7 +75,7 @@ std::string checker_says(onnx::ModelProto& proto) {
 }
 
 std::string checker_says(const ModelDoc& doc) {
-  if (!doc.path.empty()) return checker_says(doc.path, is_newer(*doc.proto));
+  if (!doc.path.empty()) return checker_says(doc.path, has_newer_ir_version(*doc.proto));
   onnx::ModelProto copy = *doc.proto;
   return checker_says(copy);
 }
