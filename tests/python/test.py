@@ -60,10 +60,10 @@ class PackageTest(unittest.TestCase):
         first = step * MICRO * ROWS
         return [{k: v[first + m * ROWS:first + (m + 1) * ROWS] for k, v in self.data.items()} for m in range(MICRO)]
 
-    def command_line(self, output):
-        arguments = [a for k, v in SETTINGS.items() for a in ("--" + k, str(v))]
-        subprocess.run([self.program, LENET, "--train", self.folder / "data.npz", "--shuffle", "false", *arguments, "--quiet",
-                        "--output_dir", output], check=True)
+    def command_line(self, output, model=LENET, settings=SETTINGS):
+        arguments = [a for k, v in settings.items() for a in ("--" + k, str(v).lower())]
+        subprocess.run([self.program, model, "--train", self.folder / "data.npz", "--shuffle", "false", "--group_by_length", "false",
+                        *arguments, "--quiet", "--output_dir", output], check=True)  # fmt: skip
         return (output / "model.onnx").read_bytes()
 
     def test_session_and_job_have_the_bytes_of_the_command_line(self):
@@ -95,15 +95,13 @@ class PackageTest(unittest.TestCase):
         self.data = dict(input_ids=draw.integers(1, 60, (n, 12)), attention_mask=np.ones((n, 12), np.int64),
                          token_type_ids=np.zeros((n, 12), np.int64), label=draw.integers(0, 2, n))  # fmt: skip
         np.savez(self.folder / "data.npz", **self.data)
-        arguments = [a for k, v in settings.items() for a in ("--" + k, str(v).lower())]
-        subprocess.run([self.program, MINILM, "--train", self.folder / "data.npz", "--shuffle", "false", "--group_by_length", "false",
-                        *arguments, "--quiet", "--output_dir", self.folder / "cli"], check=True)  # fmt: skip
+        expected = self.command_line(self.folder / "cli", MINILM, settings)
         with onnx_amp.Session(MINILM, **settings) as s:
             for step in range(STEPS):
                 s.train_step(self.batches(step))
             s.export(self.folder / "fed.onnx")
         trained = (self.folder / "fed.onnx").read_bytes()
-        self.assertEqual(trained, (self.folder / "cli/model.onnx").read_bytes())
+        self.assertEqual(trained, expected)
         self.assertNotEqual(trained, MINILM.read_bytes())
 
     def test_arrays_in_and_out(self):

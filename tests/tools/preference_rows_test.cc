@@ -69,13 +69,10 @@ std::string rows_for(const TempDir& f, const std::string& loss) {
 std::vector<std::string> command(const TempDir& f, const std::string& model, const std::string& loss,
                                  const std::vector<std::string>& more) {
   const std::string rows = rows_for(f, loss);
-  std::vector<std::string> words = {model,    "--train", rows,           "--val",       rows,    "--loss",
-                                    loss,     "--lr",    "0.003",        "--max_steps", "3",     "--threads",
-                                    "1",      "--lora",  "r=4",          "--freeze",    "zeros", "--overwrite",
-                                    "--seed", "3",       "--output_dir", f / "run"};
-  if (model.find("free") != std::string::npos)
-    words.erase(std::find(words.begin(), words.end(), "--freeze"),
-                std::find(words.begin(), words.end(), "--overwrite"));
+  std::vector<std::string> words = {model,  "--train",     rows,          "--val", rows,           "--loss", loss,
+                                    "--lr", "0.003",       "--max_steps", "3",     "--threads",    "1",      "--lora",
+                                    "r=4",  "--overwrite", "--seed",      "3",     "--output_dir", f / "run"};
+  if (model.find("fixed") != std::string::npos) words.insert(words.end(), {"--freeze", "zeros"});
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -26,19 +26,22 @@ std::uint32_t next_number() {
   return state >> 8;
 }
 
-Column floats(std::string name, std::vector<std::int64_t> row) {
+// Returns the number of elements of a column.
+std::size_t count_of(const std::vector<std::int64_t>& row) {
   std::int64_t count = kSteps * kRows;
   for (const std::int64_t d : row) count *= d;
-  Column c{std::move(name), std::move(row), std::vector<float>(static_cast<std::size_t>(count)), {}};
+  return static_cast<std::size_t>(count);
+}
+
+Column floats(std::string name, const std::vector<std::int64_t>& row) {
+  Column c{std::move(name), row, std::vector<float>(count_of(row)), {}};
   for (float& v : c.floats) v = static_cast<float>(next_number() % 2048) / 1024.0F - 1.0F;
   return c;
 }
 
 // Returns a column of integers from `low` to below `high`.
-Column integers(std::string name, std::vector<std::int64_t> row, std::uint32_t low, std::uint32_t high) {
-  std::int64_t count = kSteps * kRows;
-  for (const std::int64_t d : row) count *= d;
-  Column c{std::move(name), std::move(row), {}, std::vector<std::int64_t>(static_cast<std::size_t>(count))};
+Column integers(std::string name, const std::vector<std::int64_t>& row, std::uint32_t low, std::uint32_t high) {
+  Column c{std::move(name), row, {}, std::vector<std::int64_t>(count_of(row))};
   for (std::int64_t& v : c.integers) v = low + next_number() % (high - low);
   return c;
 }
