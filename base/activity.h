@@ -15,7 +15,7 @@
 namespace amp {
 
 struct ActivityState {
-  std::string what;             // what is being done: "reading train.csv"; not escaped
+  std::string what;             // current activity, such as "reading train.csv"; not escaped
   std::string unit;             // unit of `done` and `total`: "rows"; "B" for bytes
   int64_t done = 0, total = 0;  // total is 0 if it is unknown
   double seconds = 0;           // since the activity began

@@ -1,5 +1,5 @@
 // Tests files of newer versions of ONNX than the linked library's: models whose operators, types and fields are known
-// train and keep their versions when exported; others are refused by the name of what is unknown.
+// are trained, and their exports have the same versions. Other models are refused; the error names the unknown part.
 #include <google/protobuf/unknown_field_set.h>
 
 #include <catch2/catch_all.hpp>

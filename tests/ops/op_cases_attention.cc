@@ -53,7 +53,7 @@ OpCase hidden(const Shape& s, const Dims& mask, double fill, bool zero) {
   c.attrs.set("empty_rows_zero", int64_t{zero});
   return c;
 }
-// Returns attention with a mask that lets query i read only the keys from i - `behind` to i + `ahead`. Causal
+// Returns attention whose mask permits query i only the keys i - `behind` to i + `ahead`. Causal
 // and local attention have such masks. They hide whole blocks of keys.
 OpCase banded(const Shape& s, int64_t behind, int64_t ahead, double fill, bool boolean) {
   OpCase c = attention(s);

@@ -64,7 +64,7 @@ struct Flag : Description {
 
 std::span<const Flag> flags();  // returns the table, ordered by groups
 
-// A flag that is not a setting. The help lists it after the setting that `behind` names.
+// A flag that is not a setting. `behind` names the setting after which the help lists this flag.
 struct OwnFlag {
   std::string_view behind;
   VerbSet verbs;
